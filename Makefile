@@ -16,7 +16,7 @@ PREFIX = /usr/local
 DESTDIR =
 
 # For packagers: CC, CFLAGS, CPPFLAGS and LDFLAGS are theirs; WERROR= lets warnings be warnings.
-CFLAGS = -O2 -g
+CFLAGS ?= -O2 -g
 WERROR = -Werror
 INSTALL = install
 PKG_CONFIG = pkg-config
@@ -41,7 +41,7 @@ LUA_PC := $(shell for name in $(LUA_PC_NAMES); do \
 	$(PKG_CONFIG) --exists "$$name" 2>/dev/null || continue; \
 	[ $(LUA_NAME) = luajit ] && { echo "$$name"; break; }; \
 	case $$($(PKG_CONFIG) --modversion "$$name") in \
-	$(LUA_VERSION)|$(LUA_VERSION).*) echo "$$name"; break;; esac; done)
+	($(LUA_VERSION)|$(LUA_VERSION).*) echo "$$name"; break;; esac; done)
 LUA_INCDIR =
 LUA_CPPFLAGS := $(if $(LUA_INCDIR),-I'$(LUA_INCDIR)',$(if $(LUA_PC),$(shell \
 	$(PKG_CONFIG) --cflags $(LUA_PC)),-I/usr/include/$(LUA_COMMAND)))
@@ -69,7 +69,9 @@ endif
 
 WARN = -Wall -Wextra -Wshadow $(WERROR)
 # Ours come after the packager's, so that -fPIC from outside does not undo -fPIE.
-COMMON = $(CPPFLAGS) -D_GNU_SOURCE $(FORTIFY) -Icsrc -Ihelpers
+# Quoted names only are looked for in our directories: there is a spawn.h of ours, and one of libc.
+INCLUDE = -iquote csrc -iquote helpers
+COMMON = $(CPPFLAGS) -D_GNU_SOURCE $(FORTIFY) $(INCLUDE)
 CORE_COMPILE = $(CC) $(COMMON) $(LUA_CPPFLAGS) $(CFLAGS) -std=c11 $(WARN) $(HARDEN) \
 	-fvisibility=hidden -fPIC $(SANITIZE_HOSTED)
 CORE_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_HOSTED) -shared \
@@ -207,7 +209,7 @@ MACHINE := $(shell uname -m)
 OTHER_MACHINE := $(shell grep -lE '^ \* machine: ' $(PROGRAM_SOURCES) /dev/null | \
 	xargs -r grep -LE '^ \* machine: $(MACHINE)$$')
 PROGRAMS := $(patsubst %.c,$(B)/%,$(filter-out $(OTHER_MACHINE),$(PROGRAM_SOURCES)))
-PROGRAM_COMPILE = $(CC) -D_GNU_SOURCE -std=c11 $(WARN) -O2 -g -Icsrc -Ihelpers
+PROGRAM_COMPILE = $(CC) -D_GNU_SOURCE -std=c11 $(WARN) -O2 -g $(INCLUDE)
 file_flags = $$(sed -n 's|^ \* cc: ||p' $<)
 
 programs: $(PROGRAMS)

@@ -255,24 +255,37 @@ function support.mounts(path)
   return found
 end
 
+-- The `pending` that ends a running test is a global of that test alone.
+local skip
 --- Skips the running test unless `condition`. Only for what this machine cannot do.
 function support.skip_unless(condition, reason)
   if not condition then
-    pending(reason)
+    skip(reason)
   end
 end
--- `pending` is a global of the running test only; this function looks its globals up there.
-busted.wrap(support.skip_unless)
 
--- busted publishes this after the file, its teardowns included, also where a block of it failed.
-local subscription
-subscription = busted.subscribe({ "file", "end" }, function()
-  busted.unsubscribe(subscription.id, { "file", "end" })
+local subscriptions = {}
+local function subscribe(channel, action)
+  local subscription = busted.subscribe(channel, function(element)
+    action(element)
+    return nil, true
+  end)
+  subscriptions[#subscriptions + 1] = { subscription.id, channel }
+end
+
+subscribe({ "test", "start" }, function(element)
+  skip = element.env.pending
+end)
+
+-- Comes after the file, its teardowns included, also where a block of it failed.
+subscribe({ "file", "end" }, function()
+  for _, subscription in ipairs(subscriptions) do
+    busted.unsubscribe(unpack(subscription))
+  end
   for _, path in ipairs(directories) do
     support.remove(path)
   end
   directories = {}
-  return nil, true
 end)
 
 return support
