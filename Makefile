@@ -21,11 +21,14 @@ WERROR = -Werror
 INSTALL = install
 PKG_CONFIG = pkg-config
 
+# One word of a shell command.
+quote = '$(subst ','\'',$(1))'
+
 # --- Which Lua -------------------------------------------------------------------------------------
 
 LUAS = 5.1 5.2 5.3 5.4 luajit
 # A path is asked what it is: some systems call every version just `lua`.
-LUA_NAME := $(if $(filter $(LUA),$(LUAS)),$(LUA),$(shell '$(LUA)' -e \
+LUA_NAME := $(if $(filter $(LUA),$(LUAS)),$(LUA),$(shell $(call quote,$(LUA)) -e \
 	'print(type(jit) == "table" and "luajit" or (_VERSION:gsub("^Lua ", "")))'))
 ifeq ($(filter $(LUA_NAME),$(LUAS)),)
 $(error LUA=$(LUA) is neither one of $(LUAS) nor the path of such an interpreter)
@@ -43,7 +46,7 @@ LUA_PC := $(shell for name in $(LUA_PC_NAMES); do \
 	case $$($(PKG_CONFIG) --modversion "$$name") in \
 	($(LUA_VERSION)|$(LUA_VERSION).*) echo "$$name"; break;; esac; done)
 LUA_INCDIR =
-LUA_CPPFLAGS := $(if $(LUA_INCDIR),-I'$(LUA_INCDIR)',$(if $(LUA_PC),$(shell \
+LUA_CPPFLAGS := $(if $(LUA_INCDIR),-I$(call quote,$(LUA_INCDIR)),$(if $(LUA_PC),$(shell \
 	$(PKG_CONFIG) --cflags $(LUA_PC)),-I/usr/include/$(LUA_COMMAND)))
 # Only programs that embed Lua (some specs) link it; the core takes what its host has.
 LUA_LIBS := $(if $(LUA_PC),$(shell $(PKG_CONFIG) --libs $(LUA_PC)),-l$(LUA_COMMAND))
@@ -76,10 +79,10 @@ CORE_COMPILE = $(CC) $(COMMON) $(LUA_CPPFLAGS) $(CFLAGS) -std=c11 $(WARN) $(HARD
 	-fvisibility=hidden -fPIC $(SANITIZE_HOSTED)
 CORE_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_HOSTED) -shared \
 	-Wl,-z,relro,-z,now,-z,nodelete,-z,noexecstack,--as-needed
-HELPER_COMPILE = $(CC) $(COMMON) $(if $(SECCOMP_INCDIR),-I'$(SECCOMP_INCDIR)') $(CFLAGS) -std=c11 \
+HELPER_COMPILE = $(CC) $(COMMON) $(if $(SECCOMP_INCDIR),-I$(call quote,$(SECCOMP_INCDIR))) $(CFLAGS) -std=c11 \
 	$(WARN) $(HARDEN) -fPIE $(SANITIZE_STATIC)
 HELPER_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_STATIC) -fPIE -static-pie \
-	-Wl,-z,relro,-z,now,-z,noexecstack $(if $(SECCOMP_LIBDIR),-L'$(SECCOMP_LIBDIR)')
+	-Wl,-z,relro,-z,now,-z,noexecstack $(if $(SECCOMP_LIBDIR),-L$(call quote,$(SECCOMP_LIBDIR)))
 HELPER_LIBS = -lseccomp
 
 # --- Files -----------------------------------------------------------------------------------------
@@ -100,7 +103,6 @@ HELPER_OBJECTS = $(HELPER_SOURCES:%.c=$(BUILD)/helper/%.o)
 all: $(CORE) $(HELPER_BESIDE)
 
 # A stamp holds the words of the commands; what depends on it is made again when they change.
-quote = '$(subst ','\'',$(1))'
 stamp = @mkdir -p $(@D) && printf '%s\n' $(call quote,$(1)) >$@.$$$$ && \
 	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv -f $@.$$$$ $@; fi
 
@@ -154,18 +156,20 @@ env:
 	@$(MAKE) --no-print-directory all >&2
 	@top=$(call quote,$(CURDIR)); $(ENV_SCRIPT)
 
+TO_LIB = $(call quote,$(DESTDIR)$(LIBDIR)/execsandbox)
+TO_LUA = $(call quote,$(DESTDIR)$(LUADIR))
+
 install: all
-	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)/execsandbox'
-	$(INSTALL) -m 755 $(CORE) '$(DESTDIR)$(LIBDIR)/execsandbox/core.so'
-	$(INSTALL) -m 755 $(HELPER) '$(DESTDIR)$(LIBDIR)/execsandbox/execsandbox-helper'
+	$(INSTALL) -d $(TO_LIB)
+	$(INSTALL) -m 755 $(CORE) $(TO_LIB)/core.so
+	$(INSTALL) -m 755 $(HELPER) $(TO_LIB)/execsandbox-helper
 	for file in $(LUA_SOURCES:lua/%=%); do \
-		$(INSTALL) -D -m 644 "lua/$$file" '$(DESTDIR)$(LUADIR)'/"$$file" || exit; done
+		$(INSTALL) -D -m 644 "lua/$$file" $(TO_LUA)/"$$file" || exit; done
 
 uninstall:
-	rm -f '$(DESTDIR)$(LIBDIR)/execsandbox/core.so' \
-		'$(DESTDIR)$(LIBDIR)/execsandbox/execsandbox-helper'
-	for file in $(LUA_SOURCES:lua/%=%); do rm -f '$(DESTDIR)$(LUADIR)'/"$$file" || exit; done
-	for dir in '$(DESTDIR)$(LIBDIR)/execsandbox' '$(DESTDIR)$(LUADIR)/execsandbox'; do \
+	rm -f $(TO_LIB)/core.so $(TO_LIB)/execsandbox-helper
+	for file in $(LUA_SOURCES:lua/%=%); do rm -f $(TO_LUA)/"$$file" || exit; done
+	for dir in $(TO_LIB) $(TO_LUA)/execsandbox; do \
 		[ ! -d "$$dir" ] || find "$$dir" -depth -type d -empty -delete; done
 
 # --- Set-up, demo, specs -----------------------------------------------------------------------------
@@ -184,7 +188,7 @@ setup-lint:
 demo: setup
 	@$(MAKE) --no-print-directory run-demo
 run-demo: all
-	@top=$(call quote,$(CURDIR)); eval "$$($(ENV_SCRIPT))"; '$(LUA_BIN)' spec/demo.lua
+	@top=$(call quote,$(CURDIR)); eval "$$($(ENV_SCRIPT))"; $(call quote,$(LUA_BIN)) spec/demo.lua
 
 test: setup-test
 	@$(MAKE) --no-print-directory run-specs
@@ -238,7 +242,7 @@ run-bench: all programs
 	@top=$(call quote,$(CURDIR)); eval "$$($(ENV_SCRIPT))"; \
 	export LUA_PATH="$$top/?.lua;$$top/?/init.lua;$$LUA_PATH" SPEC_BUILD="$$top/$(B)"; \
 	for file in $(if $(BENCH),$(BENCH),spec/bench/*_bench.lua); do \
-		[ -f "$$file" ] || continue; '$(LUA_BIN)' "$$file" || exit; done
+		[ -f "$$file" ] || continue; $(call quote,$(LUA_BIN)) "$$file" || exit; done
 
 # --- Lint --------------------------------------------------------------------------------------------
 

@@ -22,19 +22,19 @@ local function mode(path)
 end
 
 describe("installation", function()
-  local tree, home
+  local tree, clean
 
   setup(function()
     tree = support.mkdir(support.tempdir() .. "/the checkout")
-    home = support.tempdir()
+    -- A make that runs the specs hands its variables down.
+    clean = "env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=" .. quote(support.tempdir()) .. " "
     support.must("cd " .. quote(support.root)
       .. " && cp -R Makefile csrc helpers lua rockspec spec " .. quote(tree))
   end)
 
   local function make(words)
     return support.must("cd " .. quote(tree)
-      .. " && env -u LUA_PATH -u LUA_CPATH -u MAKEFLAGS -u MAKELEVEL HOME=" .. quote(home)
-      .. " make -s -j2 LUA=" .. support.lua_name .. " " .. words)
+      .. " && " .. clean .. "make -s -j2 LUA=" .. support.lua_name .. " " .. words)
   end
 
   it("by make install puts the helper beside the core, where it is found", function()
@@ -60,8 +60,8 @@ describe("installation", function()
 
   it("leaves a checkout usable by what make env prints", function()
     local printed = make "env"
-    assert.equal("exited 0 installed", support.must("cd / && eval " .. quote(printed)
-      .. " && env -u EXECSANDBOX_BWRAP " .. quote(support.lua) .. " -e " .. quote(program)))
+    assert.equal("exited 0 installed", support.must("cd / && eval " .. quote(printed) .. " && "
+      .. quote(support.lua) .. " -e " .. quote(program)))
     assert.truthy(printed:find("export EXECSANDBOX_HELPER=", 1, true))
   end)
 
@@ -69,8 +69,7 @@ describe("installation", function()
   for _, version in ipairs(support.lua_name == "5.4" and { "5.4", "5.1" } or {}) do
     it("by luarocks works for Lua " .. version, function()
       local rocks = support.tempdir()
-      support.must("cd " .. quote(tree) .. " && env -u LUA_PATH -u LUA_CPATH -u MAKEFLAGS -u MAKELEVEL HOME="
-        .. quote(home) .. " luarocks --lua-version=" .. version
+      support.must("cd " .. quote(tree) .. " && " .. clean .. "luarocks --lua-version=" .. version
         .. " make rockspec/execsandbox-scm-1.rockspec --tree " .. quote(rocks))
       local libdir = rocks .. "/lib/lua/" .. version
       assert.equal("755", mode(libdir .. "/execsandbox/execsandbox-helper"))

@@ -106,6 +106,7 @@ need_lint() {
   need clang-tidy 'clang-tidy: static analysis of C' have clang-tidy
   need cppcheck 'cppcheck: static analysis of C' have cppcheck
   need lua-check 'luacheck: static analysis of Lua' have luacheck
+  need shellcheck 'shellcheck: static analysis of the shell scripts' have shellcheck
   need lua5.1 'luac5.1: the grammar that all of the Lua code keeps to' have luac5.1
 }
 
@@ -139,12 +140,12 @@ fi
 
 printf 'execsandbox set-up: missing here, and needed:\n%s' "$reasons"
 printf 'Installing with: %sapt-get install%s\n' "$sudo" "$missing"
-install() {
-  ${sudo}apt-get update -q &&
-    ${sudo}env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -q -y --no-install-recommends "$@"
-}
+as_root() { if [ -n "$sudo" ]; then sudo "$@"; else "$@"; fi; }
 # shellcheck disable=SC2086 # a list
-install $missing || by_hand 'apt-get could not install everything.'
+{
+  as_root apt-get update -q &&
+    as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -q -y --no-install-recommends $missing
+} || by_hand 'apt-get could not install everything.'
 survey
 [ -z "$missing" ] || by_hand 'everything was installed, yet some things still do not work.'
