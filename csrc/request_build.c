@@ -1,0 +1,192 @@
+#include "request_build.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A request grows in one block; offsets stay valid when it moves. */
+struct block {
+	unsigned char *bytes;
+	size_t length;
+	size_t capacity;
+	bool failed; /* out of memory, or past what 32 bits can address */
+};
+
+static uint32_t reserve(struct block *block, size_t size)
+{
+	size_t start = (block->length + 7) / 8 * 8;
+	size_t end = start + size;
+
+	if (block->failed || end < start || end > UINT32_MAX / 2) {
+		block->failed = true;
+		return 0;
+	}
+	if (end > block->capacity) {
+		size_t capacity = block->capacity == 0 ? 8192 : block->capacity;
+		unsigned char *bytes;
+
+		while (capacity < end)
+			capacity *= 2;
+		bytes = realloc(block->bytes, capacity);
+		if (bytes == NULL) {
+			block->failed = true;
+			return 0;
+		}
+		block->bytes = bytes;
+		block->capacity = capacity;
+	}
+	memset(block->bytes + block->length, 0, end - block->length);
+	block->length = end;
+	return (uint32_t)start;
+}
+
+static uint32_t put_string(struct block *block, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	uint32_t offset = reserve(block, size);
+
+	if (!block->failed)
+		memcpy(block->bytes + offset, text, size);
+	return offset;
+}
+
+static struct request_list put_list(struct block *block, const struct words *words)
+{
+	struct request_list list = {{0, 0}, 0, 0};
+	size_t i, size = 0;
+	unsigned char *end;
+
+	if (words == NULL || words->count == 0)
+		return list;
+	for (i = 0; i < words->count; i++)
+		size += strlen(words->items[i]) + 1;
+	list.bytes.offset = reserve(block, size);
+	if (block->failed)
+		return list;
+	list.bytes.length = (uint32_t)size;
+	list.count = (uint32_t)words->count;
+	end = block->bytes + list.bytes.offset;
+	for (i = 0; i < words->count; i++) {
+		size_t length = strlen(words->items[i]) + 1;
+		memcpy(end, words->items[i], length);
+		end += length;
+	}
+	return list;
+}
+
+static enum check_kind check_of(const struct mount *mount)
+{
+	switch (mount->kind) {
+	case MOUNT_BIND_READ: return CHECK_BIND_READ;
+	case MOUNT_MASK_DIRECTORY: return CHECK_MASK_DIRECTORY;
+	case MOUNT_MASK_FILE: return CHECK_MASK_FILE;
+	case MOUNT_PIN: return CHECK_PIN;
+	case MOUNT_PRIVATE: return CHECK_PRIVATE;
+	default: return CHECK_BIND_WRITE;
+	}
+}
+
+/*
+ * What a bind shows can only be checked against an object that was seen; one that a
+ * claim makes is seen by the supervisor, which completes the check.
+ */
+static bool can_check(const struct mount *mount)
+{
+	if (!mount->checked)
+		return false;
+	if (mount->kind == MOUNT_BIND_READ || mount->kind == MOUNT_BIND_WRITE ||
+	    mount->kind == MOUNT_BIND_DEVICE)
+		return mount->claim || mount->inode != 0;
+	return true;
+}
+
+static void put_mounts(struct block *block, struct request *header, const struct mounts *mounts)
+{
+	size_t i, checks = 0, claims = 0;
+
+	for (i = 0; i < mounts->count; i++)
+		claims += mounts->items[i].claim;
+	header->checks = reserve(block, mounts->count * sizeof(struct request_check));
+	header->claims = reserve(block, claims * sizeof(struct request_claim));
+	for (i = 0, claims = 0; i < mounts->count && !block->failed; i++) {
+		const struct mount *mount = &mounts->items[i];
+		bool checked = can_check(mount);
+		uint32_t path = checked || mount->claim ? put_string(block, mount->path) : 0;
+
+		if (block->failed)
+			return;
+		if (mount->claim) {
+			struct request_claim claim = {path, checked ? (uint32_t)checks : UINT32_MAX};
+			memcpy(block->bytes + header->claims + claims++ * sizeof claim, &claim, sizeof claim);
+		}
+		if (checked) {
+			struct request_check check = {(uint32_t)check_of(mount), path,
+			                              (uint64_t)mount->device, (uint64_t)mount->inode};
+			memcpy(block->bytes + header->checks + checks++ * sizeof check, &check, sizeof check);
+		}
+	}
+	header->check_count = (uint32_t)checks;
+	header->claim_count = (uint32_t)claims;
+}
+
+static void fill(struct block *block, const struct request_input *input)
+{
+	struct request header = input->fixed;
+
+	reserve(block, sizeof header);
+	header.magic = REQUEST_MAGIC;
+	header.version = REQUEST_VERSION;
+	header.argv = put_list(block, input->argv);
+	header.environment = put_list(block, input->environment);
+	header.launcher = put_list(block, input->launcher);
+	header.arguments = put_list(block, input->arguments);
+	header.cwd = put_string(block, input->cwd);
+	if (input->inner_path != NULL)
+		header.inner_path = put_string(block, input->inner_path);
+	if (input->mounts != NULL)
+		put_mounts(block, &header, input->mounts);
+	if (block->failed)
+		return;
+	header.size = (uint32_t)block->length;
+	memcpy(block->bytes, &header, sizeof header);
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t written = write(fd, bytes, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -1;
+		bytes += written;
+		length -= (size_t)written;
+	}
+	return 0;
+}
+
+int request_build(const struct request_input *input, struct failure *failure)
+{
+	struct block block = {NULL, 0, 0, false};
+	int fd;
+
+	fill(&block, input);
+	if (block.failed) {
+		free(block.bytes);
+		return failure_memory(failure);
+	}
+	fd = memfd_create("execsandbox-request", MFD_CLOEXEC);
+	if (fd < 0 || write_all(fd, block.bytes, block.length) < 0) {
+		failure_execution(failure, "request", errno, "cannot write the request to the helper: %s",
+		                  strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		fd = -1;
+	}
+	explicit_bzero(block.bytes, block.length); /* it holds the environment */
+	free(block.bytes);
+	return fd;
+}

@@ -1,0 +1,502 @@
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../helpers/claim.h"
+#include "failure_lua.h"
+#include "spawn.h"
+
+#define RUN "execsandbox.run"
+
+/* How long an ended run may take to go: the helper kills with SIGKILL, so this is ample. */
+enum { END_MILLISECONDS = 5000, LOST_MILLISECONDS = 1000 };
+
+struct run *run_push(lua_State *L)
+{
+	struct run *run = compat_newuserdata(L, sizeof *run);
+
+	memset(run, 0, sizeof *run);
+	run->control = run->request = run->input = -1;
+	luaL_getmetatable(L, RUN);
+	lua_setmetatable(L, -2);
+	return run;
+}
+
+static struct run *check(lua_State *L)
+{
+	return luaL_checkudata(L, 1, RUN);
+}
+
+/* ---- the helper -------------------------------------------------------------- */
+
+/*
+ * A host may reap all children itself or ignore SIGCHLD: ECHILD (waitpid(2)) then means
+ * that this is already done.  OPTIONS: 0 where the helper is known to be on its way out.
+ */
+static void reap(struct run *run, int options)
+{
+	pid_t result;
+
+	if (run->helper == 0)
+		return;
+	do
+		result = waitpid(run->helper, NULL, options);
+	while (result < 0 && errno == EINTR);
+	if (result != 0)
+		run->helper = 0;
+}
+
+static int64_t now_milliseconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void release_claims(struct run *run)
+{
+	size_t i;
+
+	for (i = 0; run->claims != NULL && run->claims[i] != NULL; i++)
+		free(run->claims[i]);
+	free(run->claims);
+	run->claims = NULL;
+}
+
+/*
+ * The helper was killed: what it started ends by itself (the inner stage sees the end of
+ * its socket), but the placeholders are left to us.  Innermost first.
+ */
+static void recover(struct run *run)
+{
+	int64_t deadline = now_milliseconds() + LOST_MILLISECONDS;
+	size_t count = 0;
+
+	while (run->command > 0 && kill(run->command, 0) == 0 && now_milliseconds() < deadline)
+		poll(NULL, 0, 1);
+	while (run->claims != NULL && run->claims[count] != NULL)
+		count++;
+	while (count > 0)
+		claim_release_stale(run->claims[--count]);
+}
+
+static void set_streams(struct run *run, enum stream_status ended, const struct record_stream *seen)
+{
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		struct stream *stream = run->streams[i];
+
+		if (stream == NULL)
+			continue;
+		stream->stored = stream_size(stream);
+		stream->observed = seen != NULL && seen[i].observed > stream->stored ? seen[i].observed
+		                                                                     : stream->stored;
+		if (ended == STREAM_LAUNCH_FAILED)
+			stream->status = ended;
+		else if (seen != NULL && seen[i].errnum != 0)
+			stream->status = STREAM_WRITE_ERROR;
+		else if (stream->observed > stream->stored)
+			stream->status = STREAM_LIMIT;
+		else if (ended == STREAM_COMPLETE && seen != NULL && !seen[i].closed)
+			stream->status = STREAM_INTERRUPTED;
+		else
+			stream->status = ended;
+	}
+}
+
+static enum stream_status stream_ending(const struct run *run)
+{
+	switch ((enum ending)run->finished.ending) {
+	case ENDING_EXITED: return STREAM_COMPLETE;
+	case ENDING_TIMEOUT: return STREAM_TIMEOUT;
+	case ENDING_CANCELLED: return run->interrupted ? STREAM_INTERRUPTED : STREAM_CANCELLED;
+	case ENDING_LAUNCH_FAILED: return STREAM_LAUNCH_FAILED;
+	}
+	return STREAM_INTERRUPTED;
+}
+
+/*
+ * The socket has ended, and with it the helper; or the run is over for the host, and the
+ * helper stays with the descendants that it was asked to leave.
+ */
+static void conclude(struct run *run)
+{
+	close(run->control);
+	run->control = -1;
+	reap(run, run->leave && run->reported ? WNOHANG : 0);
+	if (run->reported) {
+		run->state = RUN_FINISHED;
+		set_streams(run, stream_ending(run), run->finished.streams);
+	} else {
+		run->state = RUN_LOST;
+		recover(run);
+		set_streams(run, STREAM_INTERRUPTED, NULL);
+	}
+	release_claims(run);
+}
+
+static void send_command(struct run *run, uint32_t type, int32_t value)
+{
+	struct command command = {type, value};
+
+	/* A full socket means that the helper has hundreds of commands to read already. */
+	if (run->control >= 0)
+		send(run->control, &command, sizeof command, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+union record {
+	uint32_t type;
+	struct record_started started;
+	struct record_progress progress;
+	struct record_finished finished;
+};
+
+static void take_record(struct run *run, const union record *record, size_t length)
+{
+	size_t i;
+
+	if (length >= sizeof record->started && record->type == RECORD_STARTED)
+		run->command = record->started.pid;
+	if (length >= sizeof record->progress && record->type == RECORD_PROGRESS) {
+		for (i = 0; i < 2; i++)
+			if (run->streams[i] != NULL)
+				run->streams[i]->observed = record->progress.streams[i].observed;
+		send_command(run, COMMAND_PROGRESS, 0);
+	}
+	if (length >= sizeof record->finished && record->type == RECORD_FINISHED) {
+		run->finished = record->finished;
+		run->finished.stage[sizeof run->finished.stage - 1] = '\0';
+		run->finished.text[sizeof run->finished.text - 1] = '\0';
+		run->reported = true;
+		if (run->leave)
+			conclude(run);
+	}
+}
+
+/* Takes what the helper has said; true when the run is over. Never blocks. */
+static bool advance(struct run *run)
+{
+	union record record;
+
+	while (run->state == RUN_RUNNING) {
+		ssize_t length = recv(run->control, &record, sizeof record, MSG_DONTWAIT);
+
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return false;
+		if (length <= 0)
+			conclude(run);
+		else if ((size_t)length >= sizeof record.type)
+			take_record(run, &record, (size_t)length);
+	}
+	return true;
+}
+
+/* ---- starting and ending --------------------------------------------------------- */
+
+static void close_prepared(struct run *run)
+{
+	if (run->request >= 0)
+		close(run->request);
+	if (run->input >= 0)
+		close(run->input);
+	run->request = run->input = -1;
+}
+
+static int launch(struct run *run, struct failure *failure)
+{
+	struct spawn_descriptors descriptors = {-1, run->request, run->input, run->streams[0]->fd,
+	                                        run->streams[1] == NULL ? -1 : run->streams[1]->fd};
+	int pair[2];
+	int result;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return failure_execution(failure, "helper", errno, "cannot make a socket pair: %s",
+		                         strerror(errno));
+	descriptors.control = pair[1];
+	result = spawn_helper(run->program, &descriptors, &run->helper, failure);
+	close(pair[1]);
+	close_prepared(run);
+	if (result < 0) {
+		close(pair[0]);
+		return -1;
+	}
+	run->control = pair[0];
+	run->state = RUN_RUNNING;
+	return 0;
+}
+
+void run_end(struct run *run)
+{
+	int64_t deadline = now_milliseconds() + END_MILLISECONDS;
+
+	if (run->state == RUN_RUNNING)
+		shutdown(run->control, SHUT_WR);
+	while (run->state == RUN_RUNNING && !advance(run)) {
+		struct pollfd wait = {run->control, POLLIN, 0};
+		int64_t left = deadline - now_milliseconds();
+
+		if (left <= 0)
+			break;
+		poll(&wait, 1, (int)left);
+	}
+	if (run->state == RUN_RUNNING && run->helper > 0) {
+		kill(run->helper, SIGKILL); /* it is stuck; the rest of the run dies with it */
+		conclude(run);
+	}
+}
+
+/* ---- methods ------------------------------------------------------------------- */
+
+/* run:poll() → true when over. Never blocks. */
+static int method_poll(lua_State *L)
+{
+	lua_pushboolean(L, advance(check(L)));
+	return 1;
+}
+
+/* Seconds at INDEX as a timespec; false where nil says for ever. */
+static bool read_time(lua_State *L, int index, struct timespec *time)
+{
+	lua_Number seconds;
+
+	if (lua_isnoneornil(L, index))
+		return false;
+	seconds = luaL_checknumber(L, index);
+	if (!(seconds > 0))
+		seconds = 0;
+	if (seconds > 1e9)
+		seconds = 1e9;
+	time->tv_sec = (time_t)seconds;
+	time->tv_nsec = (long)((seconds - (lua_Number)time->tv_sec) * 1e9);
+	return true;
+}
+
+/*
+ * core.block(runs, seconds) waits until one of RUNS has something to poll, at most SECONDS
+ * (nil: for ever), or until a signal handler ran: Lua's own handler then raises in the
+ * caller, as soon as Lua code runs again.
+ */
+int run_block(lua_State *L)
+{
+	struct timespec time;
+	struct pollfd *waits;
+	bool bounded = read_time(L, 2, &time);
+	size_t i, count;
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	count = lua_rawlen(L, 1);
+	waits = compat_newuserdata(L, (count + 1) * sizeof *waits);
+	for (i = 0; i < count; i++) {
+		const struct run *run;
+
+		lua_rawgeti(L, 1, (int)i + 1);
+		run = luaL_checkudata(L, -1, RUN);
+		if (run->state != RUN_RUNNING)
+			return 0;
+		waits[i].fd = run->control;
+		waits[i].events = POLLIN;
+		lua_pop(L, 1);
+	}
+	ppoll(waits, (nfds_t)count, bounded ? &time : NULL, NULL);
+	return 0;
+}
+
+/* core.now() → seconds on a clock that is never set */
+int run_now(lua_State *L)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	lua_pushnumber(L, (lua_Number)now.tv_sec + (lua_Number)now.tv_nsec / 1e9);
+	return 1;
+}
+
+static int method_backend(lua_State *L)
+{
+	lua_pushstring(L, check(L)->backend);
+	return 1;
+}
+
+static int method_fd(lua_State *L)
+{
+	const struct run *run = check(L);
+
+	if (run->control < 0)
+		return 0;
+	lua_pushinteger(L, run->control);
+	return 1;
+}
+
+static int method_pid(lua_State *L)
+{
+	const struct run *run = check(L);
+
+	if (run->command <= 0)
+		return 0;
+	lua_pushinteger(L, run->command);
+	return 1;
+}
+
+static int method_signal(lua_State *L)
+{
+	struct run *run = check(L);
+	lua_Integer number = luaL_checkinteger(L, 2);
+
+	luaL_argcheck(L, number >= 1 && number <= 64, 2, "not a signal number");
+	send_command(run, COMMAND_SIGNAL, (int32_t)number);
+	return 0;
+}
+
+/* run:cancel([interrupted]) */
+static int method_cancel(lua_State *L)
+{
+	struct run *run = check(L);
+
+	run->interrupted = run->interrupted || lua_toboolean(L, 2);
+	send_command(run, COMMAND_CANCEL, 0);
+	return 0;
+}
+
+static void set_seconds(lua_State *L, const char *name, uint64_t nanoseconds)
+{
+	lua_pushnumber(L, (lua_Number)nanoseconds / 1e9);
+	lua_setfield(L, -2, name);
+}
+
+static void set_integer(lua_State *L, const char *name, uint64_t value)
+{
+	lua_pushinteger(L, (lua_Integer)value);
+	lua_setfield(L, -2, name);
+}
+
+static const char *status_name(const struct run *run)
+{
+	if (run->state == RUN_LOST)
+		return run->command > 0 ? "interrupted" : "launch-failed";
+	switch ((enum ending)run->finished.ending) {
+	case ENDING_EXITED: return "exited";
+	case ENDING_TIMEOUT: return "timeout";
+	case ENDING_CANCELLED: return run->interrupted ? "interrupted" : "cancelled";
+	case ENDING_LAUNCH_FAILED: return "launch-failed";
+	}
+	return "interrupted";
+}
+
+/* run:record() → a table with the plain facts of a run that is over, or nil */
+static int method_record(lua_State *L)
+{
+	const struct run *run = check(L);
+	const struct record_finished *finished = &run->finished;
+
+	if (run->state != RUN_FINISHED && run->state != RUN_LOST)
+		return 0;
+	lua_newtable(L);
+	lua_pushstring(L, status_name(run));
+	lua_setfield(L, -2, "status");
+	lua_pushboolean(L, finished->descendants_killed != 0);
+	lua_setfield(L, -2, "descendants_killed");
+	if (run->state == RUN_LOST) {
+		lua_pushliteral(L, "helper");
+		lua_setfield(L, -2, "stage");
+		lua_pushliteral(L, "the helper was killed before it could report");
+		lua_setfield(L, -2, "text");
+		return 1;
+	}
+	if (finished->signal != 0)
+		set_integer(L, "signal", (uint64_t)finished->signal);
+	else if (finished->exit_code >= 0)
+		set_integer(L, "exit_code", (uint64_t)finished->exit_code);
+	set_seconds(L, "real_seconds", finished->real_ns);
+	set_seconds(L, "user_seconds", finished->user_ns);
+	set_seconds(L, "system_seconds", finished->system_ns);
+	set_integer(L, "max_rss_bytes", finished->max_rss_bytes);
+	if (finished->ending == ENDING_LAUNCH_FAILED) {
+		set_integer(L, "errno", (uint64_t)finished->errnum);
+		lua_pushstring(L, finished->stage);
+		lua_setfield(L, -2, "stage");
+		lua_pushstring(L, finished->text);
+		lua_setfield(L, -2, "text");
+	}
+	return 1;
+}
+
+/* run:discard() removes the retained files of a run that is not to be launched */
+static int method_discard(lua_State *L)
+{
+	struct run *run = check(L);
+
+	stream_remove(run->streams[0]);
+	stream_remove(run->streams[1]);
+	close_prepared(run);
+	return 0;
+}
+
+static int method_close(lua_State *L)
+{
+	run_end(check(L));
+	return 0;
+}
+
+static int collect(lua_State *L)
+{
+	struct run *run = lua_touserdata(L, 1);
+	size_t i;
+
+	run_end(run);
+	reap(run, WNOHANG);
+	close_prepared(run);
+	release_claims(run);
+	free(run->program);
+	run->program = NULL;
+	for (i = 0; i < 2; i++) {
+		stream_release(run->streams[i]);
+		run->streams[i] = NULL;
+	}
+	return 0;
+}
+
+/* run:launch() → true, or nil and why not */
+static int method_launch(lua_State *L)
+{
+	struct run *run = check(L);
+	struct failure failure;
+
+	if (run->state != RUN_IDLE || run->request < 0)
+		return luaL_error(L, "this run was started before");
+	if (launch(run, &failure) < 0) {
+		set_streams(run, STREAM_LAUNCH_FAILED, NULL);
+		return push_failure(L, &failure);
+	}
+	lua_pushboolean(L, 1);
+	return 1;
+}
+
+static const luaL_Reg methods[] = {
+    {"launch", method_launch}, {"poll", method_poll},     {"backend", method_backend},   {"fd", method_fd},
+    {"pid", method_pid},       {"signal", method_signal}, {"cancel", method_cancel},
+    {"record", method_record}, {"discard", method_discard}, {"close", method_close},   {NULL, NULL}};
+
+void run_register(lua_State *L)
+{
+	luaL_newmetatable(L, RUN);
+	lua_pushcfunction(L, collect);
+	lua_setfield(L, -2, "__gc");
+	lua_newtable(L);
+	compat_setfuncs(L, methods);
+	lua_setfield(L, -2, "__index");
+	lua_pushliteral(L, RUN);
+	lua_setfield(L, -2, "__metatable");
+	lua_pop(L, 1);
+}

@@ -1,0 +1,34 @@
+--- Facts about this host that plans depend on, found once for a state.
+
+local host = {}
+
+-- Whether something is mounted below /proc that a new /proc would show again: the kernel
+-- refuses a new one then ("mount too revealing"), as in most containers.  binfmt_misc's
+-- mount point is an empty directory, which does not count.
+local function proc_is_masked()
+  local file = io.open "/proc/self/mountinfo"
+  if not file then return true end
+  for line in file:lines() do
+    local point = line:match("^%S+ %S+ %S+ %S+ (%S+)")
+    if point and point:find("^/proc/") and not point:find("^/proc/sys/fs/binfmt_misc") then
+      file:close()
+      return true
+    end
+  end
+  file:close()
+  return false
+end
+
+local mountable
+
+--- Whether a sandbox here can have a /proc of its own. PROBE() tries it for real, and is
+-- only called where there is a doubt.
+function host.proc_mountable(probe)
+  if mountable == nil then
+    mountable = true -- what the probe itself assumes
+    if proc_is_masked() then mountable = probe() end
+  end
+  return mountable
+end
+
+return host

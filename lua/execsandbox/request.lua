@@ -1,0 +1,149 @@
+--- From what the caller of `run`, `start` and `plan` gave to what the core takes.
+
+local core = require "execsandbox.core"
+local environment = require "execsandbox.environment"
+local errors = require "execsandbox.errors"
+local options = require "execsandbox.options"
+local programs = require "execsandbox.programs"
+
+local request = {}
+
+local boolean, callback = options.plain "boolean", options.plain "function"
+
+local function check_policy(value)
+  return type(value) == "userdata" and getmetatable(value) == "execsandbox.Policy",
+    "a Policy (from execsandbox.policy or a preset)"
+end
+
+local function check_stdin(value)
+  local expected = 'a string, "inherit" or { file = path }'
+  if type(value) == "string" then return true end
+  if type(value) ~= "table" then return false, expected end
+  for key in pairs(value) do
+    if key ~= "file" then return false, expected end
+  end
+  return options.text(value.file), expected
+end
+
+local function check_backend(value)
+  return type(value) == "string", "the name of a backend"
+end
+
+local schema = {
+  policy = check_policy,
+  cwd = options.text,
+  env = environment.check,
+  clear_env = boolean,
+  pass_env = options.strings,
+  stdin = check_stdin,
+  timeout = options.seconds,
+  kill_grace = options.seconds,
+  merge_output = boolean,
+  output_limit = options.count,
+  error_output_limit = options.count,
+  capture_byte_limit = options.count,
+  capture_directory = options.text,
+  retain_output = boolean,
+  cancel = callback,
+  cancel_interval = options.seconds,
+  on_capture_created = callback,
+  on_output = callback,
+  on_finished = callback,
+  descendants = options.one_of("kill", "leave"),
+  drain_grace = options.seconds,
+  backend = check_backend,
+  backend_options = options.plain "table",
+}
+
+-- Options of the interface that no version yet has: refused by name, never ignored.
+local later = { private_home = true }
+
+local backends = { auto = true, bwrap = true }
+
+--- Raises for what is wrong in ARGV and GIVEN, options of the function called NAME.
+function request.check(argv, given, name, level)
+  level = (level or 1) + 1
+  options.check_argv(argv, name, level)
+  if given ~= nil and type(given) == "table" then
+    for key in pairs(later) do
+      if given[key] then
+        error(("option '%s' to '%s' is not in this version"):format(key, name), level)
+      end
+    end
+  end
+  options.check(given, schema, name, level)
+  if given.policy == nil then
+    error(("missing option 'policy' to '%s'"):format(name), level)
+  end
+end
+
+local function set_input(result, stdin)
+  if stdin == "inherit" then
+    result.input_inherit = true
+  elseif type(stdin) == "table" then
+    result.input_file = stdin.file
+  else
+    result.input = stdin
+  end
+end
+
+local function set_programs(result)
+  local helper, named = programs.helper()
+  if not helper or not core.executable(helper) then
+    return errors.unavailable("available",
+      ("the helper program was not found%s"):format(helper and (" at '" .. helper .. "'") or ""),
+      "install execsandbox whole: execsandbox-helper belongs beside its shared object")
+  end
+  result.helper, result.helper_named = core.canonical(helper), named
+  result.launchers, result.launcher_named = programs.launchers()
+  return true
+end
+
+local function set_captures(result, given)
+  result.retain = given.retain_output or given.capture_directory ~= nil
+  local directory = given.capture_directory or os.getenv "TMPDIR" or "/tmp"
+  directory = core.canonical(directory) or (not given.capture_directory and "/tmp")
+  if not directory then
+    return errors.execution("capture", nil,
+      ("the capture directory '%s' does not exist"):format(given.capture_directory))
+  end
+  result.capture_directory = directory
+  return true
+end
+
+--- The core's request for ARGV and the checked options GIVEN, or nil, err.
+function request.build(argv, given)
+  if not backends[given.backend or "auto"] then
+    return errors.unavailable("available", ("there is no backend '%s' here"):format(given.backend),
+      'use backend = "auto" or "bwrap"')
+  end
+  local values = environment.build(given)
+  local cwd = given.cwd or core.current_directory()
+  if not cwd or cwd:sub(1, 1) ~= "/" then
+    return errors.execution("cwd", nil, cwd and ("the working directory '%s' is not absolute"):format(cwd)
+      or "this process has no working directory")
+  end
+  local result = {
+    argv = argv,
+    environment = environment.list(values),
+    cwd = cwd,
+    home = os.getenv "HOME",
+    tmpdir = values.TMPDIR,
+    search_path = values.PATH,
+    timeout = given.timeout,
+    kill_grace = given.kill_grace,
+    drain_grace = given.drain_grace or 0.5,
+    capture_byte_limit = given.capture_byte_limit or 64 * 1024 * 1024,
+    merge = given.merge_output or false,
+    leave = given.descendants == "leave",
+    progress = given.on_output ~= nil,
+    proc_mountable = true,
+  }
+  set_input(result, given.stdin)
+  local ok, err = set_programs(result)
+  if ok then ok, err = set_captures(result, given) end
+  if not ok then return nil, err end
+  return result
+end
+
+return request
