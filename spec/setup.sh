@@ -50,6 +50,7 @@ lua_package() { # interpreter|headers VERSION
   interpreter-luajit) echo luajit ;;
   interpreter-*) echo "lua$2" ;;
   headers-luajit) echo libluajit-5.1-dev ;;
+  headers-5.1) echo liblua5.1-0-dev ;;
   headers-*) echo "liblua$2-dev" ;;
   esac
 }
@@ -90,7 +91,7 @@ need_test() {
   need python3 'python3: a real command that uses sockets and threads' have python3
   need luarocks 'luarocks: the rock is installed for real' have luarocks
   need lua5.1 'the Lua 5.1 interpreter: a second Lua that the rock is built for' have lua5.1
-  need liblua5.1-dev 'Lua 5.1 headers: a second Lua that the rock is built for' lua_header_51
+  need liblua5.1-0-dev 'Lua 5.1 headers: a second Lua that the rock is built for' lua_header_51
   case $(uname -m) in
   x86_64)
     need gcc-multilib 'a compiler for i386: programs that use the other system call numbers' \
