@@ -72,8 +72,9 @@ endif
 
 WARN = -Wall -Wextra -Wshadow $(WERROR)
 # Ours come after the packager's, so that -fPIC from outside does not undo -fPIE.
-# Quoted names only are looked for in our directories: there is a spawn.h of ours, and one of libc.
-INCLUDE = -iquote csrc -iquote helpers
+# For quoted names only: there is a spawn.h of ours, and one of libc. helpers/ is not searched at
+# all, since an #include_next inside a system header would find helpers/limits.h.
+INCLUDE = -iquote csrc
 COMMON = $(CPPFLAGS) -D_GNU_SOURCE $(FORTIFY) $(INCLUDE)
 CORE_COMPILE = $(CC) $(COMMON) $(LUA_CPPFLAGS) $(CFLAGS) -std=c11 $(WARN) $(HARDEN) \
 	-fvisibility=hidden -fPIC $(SANITIZE_HOSTED)
