@@ -1,0 +1,27 @@
+/*
+ * Opening a canonical path without following any symbolic link.
+ *
+ * A path that was canonical when the policy was resolved may have had a component
+ * replaced by a link since then.  openat2(2) with RESOLVE_NO_SYMLINKS fails with
+ * ELOOP in that case, for every component, in one atomic walk.
+ */
+#ifndef EXECSANDBOX_CANONICAL_H
+#define EXECSANDBOX_CANONICAL_H
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Returns a close-on-exec descriptor, or -1 with errno (ELOOP: a link is on the way). */
+static inline int open_canonical(const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (unsigned)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+#endif

@@ -1,0 +1,244 @@
+#include "request_view.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+	REQUEST_LARGEST = 256 * 1024 * 1024,
+	STRINGS_MOST = 4 * 1024 * 1024,
+	EMPTY_FILES_MOST = 1 << 20,
+};
+
+#define KNOWN_FLAGS (((unsigned)REQUEST_PROGRESS << 1) - 1)
+
+/* Whether COUNT elements of SIZE bytes at OFFSET lie in the request, after its header. */
+static bool inside(const struct request_view *view, uint32_t offset, uint64_t count, uint64_t size)
+{
+	uint64_t length = count * size; /* no overflow: 32 bits each */
+
+	return offset >= sizeof(struct request) && offset <= view->size &&
+	       length <= view->size - offset;
+}
+
+/*
+ * The checks are completed (device and inode are written) after this inspection:
+ * nothing else that was inspected may share bytes with them.
+ */
+static bool apart_from_checks(const struct request_view *view, uint64_t offset, uint64_t length)
+{
+	uint64_t start = view->request->checks;
+	uint64_t end = start + (uint64_t)view->request->check_count * sizeof(struct request_check);
+
+	return start == end || length == 0 || offset >= end || offset + length <= start;
+}
+
+static bool string_ok(const struct request_view *view, uint32_t offset)
+{
+	const char *start, *end;
+
+	if (!inside(view, offset, 1, 1))
+		return false;
+	start = (const char *)view->request + offset;
+	end = memchr(start, '\0', view->size - offset);
+	return end != NULL && apart_from_checks(view, offset, (uint64_t)(end - start) + 1);
+}
+
+static bool path_ok(const struct request_view *view, uint32_t offset)
+{
+	return string_ok(view, offset) && *request_string(view, offset) == '/';
+}
+
+static bool list_ok(const struct request_view *view, const struct request_list *list)
+{
+	const char *bytes, *end;
+	uint32_t count = 0;
+
+	if (list->bytes.length == 0)
+		return list->count == 0;
+	if (!inside(view, list->bytes.offset, list->bytes.length, 1) ||
+	    !apart_from_checks(view, list->bytes.offset, list->bytes.length) ||
+	    list->count > STRINGS_MOST)
+		return false;
+	bytes = request_bytes(view, list);
+	end = bytes + list->bytes.length;
+	if (end[-1] != '\0')
+		return false;
+	while (bytes < end) {
+		bytes += strlen(bytes) + 1;
+		count++;
+	}
+	return count == list->count;
+}
+
+static bool environment_ok(const struct request_view *view)
+{
+	const struct request_list *list = &view->request->environment;
+	const char *bytes, *end;
+
+	if (!list_ok(view, list))
+		return false;
+	if (list->count == 0)
+		return true;
+	bytes = request_bytes(view, list);
+	for (end = bytes + list->bytes.length; bytes < end; bytes += strlen(bytes) + 1) {
+		if (strchr(bytes, '=') == NULL)
+			return false;
+	}
+	return true;
+}
+
+static bool launcher_ok(const struct request_view *view)
+{
+	const struct request *request = view->request;
+
+	if (!list_ok(view, &request->launcher) || !list_ok(view, &request->arguments))
+		return false;
+	if (request->empty_files > EMPTY_FILES_MOST)
+		return false;
+	if (request->inner_path != 0 && !path_ok(view, request->inner_path))
+		return false;
+	if (request->flags & REQUEST_DIRECT)
+		return request->launcher.count == 0 && !(request->flags & REQUEST_PID_NAMESPACE);
+	return request->launcher.count > 0 && *request_bytes(view, &request->launcher) == '/';
+}
+
+static bool claims_ok(const struct request_view *view)
+{
+	const struct request *request = view->request;
+	uint32_t number;
+
+	if (request->claim_count == 0)
+		return true;
+	if (request->claims % 8 != 0 ||
+	    !inside(view, request->claims, request->claim_count, sizeof(struct request_claim)) ||
+	    !apart_from_checks(view, request->claims,
+	                       (uint64_t)request->claim_count * sizeof(struct request_claim)))
+		return false;
+	for (number = 0; number < request->claim_count; number++) {
+		const struct request_claim *claim = &request_claims(view)[number];
+
+		if (!path_ok(view, claim->path))
+			return false;
+		if (claim->check != UINT32_MAX && claim->check >= request->check_count)
+			return false;
+	}
+	return true;
+}
+
+/* First of all: the others rely on where the checks are. */
+static bool checks_placed(const struct request_view *view)
+{
+	const struct request *request = view->request;
+
+	return request->check_count == 0 ||
+	       (request->checks % 8 == 0 && inside(view, request->checks, request->check_count,
+	                                           sizeof(struct request_check)));
+}
+
+static bool checks_ok(const struct request_view *view)
+{
+	uint32_t number;
+
+	for (number = 0; number < view->request->check_count; number++) {
+		const struct request_check *check = &request_checks(view)[number];
+
+		if (check->kind > CHECK_PRIVATE || !path_ok(view, check->path))
+			return false;
+	}
+	return true;
+}
+
+static const char *inspect(const struct request_view *view)
+{
+	const struct request *request = view->request;
+
+	if (request->magic != REQUEST_MAGIC || request->version != REQUEST_VERSION)
+		return "the helper and the core are of different versions";
+	if (request->size != view->size)
+		return "the request is cut short";
+	if ((request->flags & ~KNOWN_FLAGS) != 0)
+		return "the request has unknown flags";
+	if (!checks_placed(view))
+		return "the request's checks are malformed";
+	if (!list_ok(view, &request->argv) || request->argv.count == 0)
+		return "the request's arguments are malformed";
+	if (!environment_ok(view))
+		return "the request's environment is malformed";
+	if (!path_ok(view, request->cwd))
+		return "the request's working directory is malformed";
+	if (!launcher_ok(view))
+		return "the request's launcher is malformed";
+	if (!claims_ok(view))
+		return "the request's claims are malformed";
+	if (!checks_ok(view))
+		return "the request's checks are malformed";
+	return NULL;
+}
+
+const char *request_view_open(struct request_view *view, int fd)
+{
+	const char *wrong;
+	struct stat status;
+	void *memory;
+
+	view->request = NULL;
+	view->size = 0;
+	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+		return "the request is no memory file";
+	if (status.st_size < (off_t)sizeof(struct request) || status.st_size > REQUEST_LARGEST)
+		return "the request has an impossible size";
+	memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return "the request cannot be mapped";
+	view->request = memory;
+	view->size = (size_t)status.st_size;
+	wrong = inspect(view);
+	if (wrong != NULL) {
+		munmap(memory, view->size);
+		view->request = NULL;
+	}
+	return wrong;
+}
+
+const char *request_string(const struct request_view *view, uint32_t offset)
+{
+	return (const char *)view->request + offset;
+}
+
+const char *request_bytes(const struct request_view *view, const struct request_list *list)
+{
+	return (const char *)view->request + list->bytes.offset;
+}
+
+const struct request_claim *request_claims(const struct request_view *view)
+{
+	return (const void *)((const char *)view->request + view->request->claims);
+}
+
+struct request_check *request_checks(const struct request_view *view)
+{
+	return (void *)((char *)view->request + view->request->checks);
+}
+
+char **request_vector(const struct request_view *view, const struct request_list *list,
+                      size_t extra, size_t *count)
+{
+	/* execve's prototype has no const; nothing writes to the strings. */
+	char *bytes = (char *)view->request + list->bytes.offset;
+	char *end = bytes + list->bytes.length;
+	size_t size = (list->count + extra + 1) * sizeof(char *);
+	size_t number = 0;
+	char **vector;
+
+	/* Anonymous memory is zero: the NULL at the end is there. */
+	vector = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (vector == MAP_FAILED)
+		return NULL;
+	for (; bytes < end && number < list->count; bytes += strlen(bytes) + 1)
+		vector[number++] = bytes;
+	if (count != NULL)
+		*count = number;
+	return vector;
+}
