@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "limits.h"
+#include "rlimits.h"
 #include "protocol.h"
 
 /* As execvp(3) where PATH is not set. */

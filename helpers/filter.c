@@ -231,7 +231,7 @@ static void limit_internet(struct builder *builder, unsigned family, unsigned fl
 {
 	const struct scmp_arg_cmp large[] = {
 		SCMP_CMP(0, SCMP_CMP_MASKED_EQ, LOW32, family),
-		SCMP_CMP(2, SCMP_CMP_GT, IPPROTO_TCP),
+		SCMP_CMP(2, SCMP_CMP_GT, IPPROTO_TCP, 0),
 	};
 	unsigned number;
 
@@ -268,10 +268,10 @@ static int family_allowed(unsigned family, unsigned flags)
 
 static void limit_sockets(struct builder *builder, unsigned flags)
 {
-	const struct scmp_arg_cmp beyond = SCMP_CMP(0, SCMP_CMP_GT, LAST_FAMILY);
+	const struct scmp_arg_cmp beyond = SCMP_CMP(0, SCMP_CMP_GT, LAST_FAMILY, 0);
 	const struct scmp_arg_cmp not_route[] = {
 		SCMP_CMP(0, SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
-		SCMP_CMP(2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */),
+		SCMP_CMP(2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */, 0),
 	};
 	unsigned family;
 
@@ -300,7 +300,7 @@ static void limit_sockets(struct builder *builder, unsigned flags)
  */
 static void limit_pairs(struct builder *builder, unsigned flags)
 {
-	const struct scmp_arg_cmp not_unix = SCMP_CMP(0, SCMP_CMP_NE, AF_UNIX);
+	const struct scmp_arg_cmp not_unix = SCMP_CMP(0, SCMP_CMP_NE, AF_UNIX, 0);
 
 	refuse(builder, EPERM, SCMP_SYS(socketpair), 1, &not_unix);
 	if (flags & REQUEST_UNIX_SOCKETS)

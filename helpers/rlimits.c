@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "rlimits.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Resource limits of the command, by setrlimit(2) in its own process before exec. */
-#ifndef EXECSANDBOX_LIMITS_H
-#define EXECSANDBOX_LIMITS_H
+#ifndef EXECSANDBOX_RLIMITS_H
+#define EXECSANDBOX_RLIMITS_H
 
 #include <sys/resource.h>
 
