@@ -423,8 +423,14 @@ int inner_main(void)
 	/* Nobody in the sandbox may look into us, our descriptors and our memory (proc(5)). */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	inner.init = getpid() == 1;
-	if (!inner.init)
+	if (!inner.init) {
+		/*
+		 * Then nobody but us can end what descends from us: we must outlive a launcher
+		 * that was told to die with its parent.  End of file tells us when to end.
+		 */
 		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+		prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+	}
 	syscall(SYS_close_range, INNER_PROGRAM, ~0u, 0);
 	dup2(0, 2); /* the launcher's stderr is not ours */
 	tell(&hello);
