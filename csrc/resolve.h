@@ -70,6 +70,10 @@ struct resolved {
 	size_t link_count;
 	struct resolved_note *notes;
 	size_t note_count;
+	size_t *table; /* rule number + 1 by hash of its path; a power of two of slots */
+	size_t table_size;
+	const size_t *overlays; /* numbers of rules that show something else than the host's object */
+	size_t overlay_count;
 	const char *cwd;  /* canonical; NULL where it does not exist */
 	dev_t cwd_device;
 	ino_t cwd_inode;
@@ -103,9 +107,25 @@ void resolved_release(struct resolved *resolved);
 
 /*
  * The rule that decides about PATH, which must be absolute and canonical; NULL where
- * none matches (access is deny then).  Logarithmic in the number of rules.
+ * none matches (access is deny then).  Takes time linear in the path, not in the rules.
  */
 const struct resolved_rule *resolved_find(const struct resolved *resolved, const char *path);
+
+/* What resolution says about a path as somebody writes it. */
+struct answer {
+	enum access access;
+	const struct resolved_rule *rule; /* that decided; NULL where none applies */
+	const char *path;   /* canonical, as far as it could be followed */
+	const char *reason; /* why it is denied whatever the rules say, a clause; or NULL */
+};
+
+/*
+ * What a command may do with PATH (relative ones: of CWD), which need not exist.
+ * Links are followed as the command would: one that it cannot see leads nowhere.
+ * 0, or -1 with FAILURE. The answer's strings live in ARENA.
+ */
+int resolved_ask(const struct resolved *resolved, const char *cwd, const char *path,
+                 struct arena *arena, struct answer *answer, struct failure *failure);
 
 /* The nearest rule at a proper ancestor of rules[NUMBER]; NULL where there is none. */
 const struct resolved_rule *resolved_parent(const struct resolved *resolved, size_t number);
