@@ -3,6 +3,9 @@
  * builds everywhere: cc -static -nostdlib -no-pie [-m32] i386.c.  A 64-bit program can use
  * this gate too (its pointers must be below 4 GiB: hence -no-pie), and the kernel then tells
  * the filter that the call is an i386 one.  Prints "NAME ERRNO" lines; 0 is success.
+ *
+ * machine: x86_64
+ * cc: -static -nostdlib -no-pie -fno-stack-protector
  */
 #if !defined __x86_64__ && !defined __i386__
 #error "x86 only"
