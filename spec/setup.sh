@@ -92,13 +92,6 @@ need_test() {
   need luarocks 'luarocks: the rock is installed for real' have luarocks
   need lua5.1 'the Lua 5.1 interpreter: a second Lua that the rock is built for' have lua5.1
   need liblua5.1-0-dev 'Lua 5.1 headers: a second Lua that the rock is built for' lua_header_51
-  case $(uname -m) in
-  x86_64)
-    need gcc-multilib 'a compiler for i386: programs that use the other system call numbers' \
-      compiles '#include <asm/unistd.h>
-        int main(void) { return __NR_exit; }' -m32 -c
-    ;;
-  esac
 }
 lua_header_51() (LUA_INCDIR='' && lua_header 5.1)
 
