@@ -4,8 +4,9 @@
  * and interprets them as the kernel would.  Prints "WHAT ANSWER" lines, where the answer is
  * "allow" or the errno.
  *
- *   cc -D_GNU_SOURCE -iquote csrc -iquote helpers spec/attack/filter_i386.c -lseccomp
- *   ./a.out [FLAGS]          (enum request_flag, as a number)
+ *   filter_i386 [FLAGS]      (enum request_flag, as a number)
+ *
+ * cc: -lseccomp
  */
 #include "../../helpers/filter.c"
 
