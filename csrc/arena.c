@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 4096 };
+/* Blocks double, so that a large arena takes few of them and a small one little. */
+enum { FIRST_BLOCK_BYTES = 4096 - 64, LARGEST_BLOCK_BYTES = 64 * 1024 - 64 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -18,9 +19,15 @@ struct arena_block {
 
 static struct arena_block *add_block(struct arena *arena, size_t size)
 {
-	size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;
+	size_t room = FIRST_BLOCK_BYTES;
 	struct arena_block *block;
 
+	if (arena->blocks != NULL)
+		room = arena->blocks->size * 2;
+	if (room > LARGEST_BLOCK_BYTES)
+		room = LARGEST_BLOCK_BYTES;
+	if (room < size)
+		room = size;
 	if (room > SIZE_MAX - sizeof *block)
 		return NULL;
 	block = calloc(1, sizeof *block + room);

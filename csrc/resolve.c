@@ -118,28 +118,17 @@ static bool has_remaps(const struct policy *policy)
 	return false;
 }
 
-static int tree_failure(struct resolver *resolver, int error)
-{
-	if (error == ENOMEM)
-		return resolver_memory(resolver);
-	failure_policy(resolver->failure, "The root directory cannot be looked at: %s.",
-	               strerror(error));
-	resolver->failure->errnum = error;
-	return -1;
-}
-
 static int start(struct resolver *resolver)
 {
 	int error = tree_init(&resolver->host, &resolver->scratch, NULL);
 
-	resolver->overlay.open_fd = -1;
 	resolver->view = &resolver->host;
 	if (error == 0 && has_remaps(resolver->policy)) {
 		error = tree_init(&resolver->overlay, &resolver->scratch, &resolver->host);
 		resolver->view = &resolver->overlay;
 	}
 	resolver->cwd.node = resolver->view->root;
-	return error == 0 ? 0 : tree_failure(resolver, error);
+	return error == 0 ? 0 : resolver_memory(resolver);
 }
 
 /* cwd is walked after remaps are known, since it is a path of the command's view. */

@@ -50,7 +50,9 @@ static int fill_rule(struct resolver *resolver, const struct entry *entry,
 	const struct candidate *candidate = entry->node->best;
 
 	rule->path = entry->path;
-	rule->written = copy(resolver, candidate->written);
+	rule->written = strcmp(candidate->written, entry->path) == 0
+	                    ? entry->path
+	                    : copy(resolver, candidate->written);
 	rule->access = candidate->access;
 	rule->origin = candidate->origin;
 	rule->index = candidate->index;

@@ -125,30 +125,44 @@ struct asking {
 	struct walk walk;
 };
 
+/* The sandbox's own /dev: nothing of the host's is looked at on the way. */
+static int pin_rule(struct asking *asking, const struct resolved_rule *rule)
+{
+	enum node_kind kind = rule->object == OBJECT_DIRECTORY ? NODE_DIRECTORY : NODE_OTHER;
+	struct node *node = asking->view->root;
+	const char *path = rule->path, *name;
+	size_t length;
+
+	while ((name = path_next(&path, &length)) != NULL) {
+		node = tree_child(asking->view, node, name, length);
+		if (node == NULL)
+			return ENOMEM;
+	}
+	return tree_pin(asking->view, node, kind);
+}
+
 static int show_rule(struct asking *asking, const struct resolved_rule *rule)
 {
 	struct walk view, source;
-	int error = tree_walk(asking->view, asking->view->root, rule->path, &view);
+	int error;
 
+	if (rule->source == NULL)
+		return pin_rule(asking, rule);
+	error = tree_walk(asking->view, asking->view->root, rule->path, &view);
 	if (error != 0)
 		return error;
-	if (rule->source == NULL)
-		return tree_pin(asking->view, view.node,
-		                rule->object == OBJECT_DIRECTORY ? NODE_DIRECTORY : NODE_OTHER);
 	error = tree_walk(&asking->host, asking->host.root, rule->source, &source);
 	if (error == 0 && asking->view != &asking->host)
 		tree_redirect(view.node, source.node);
 	return error;
 }
 
-/* Whether the rule shows something that PATH could meet on its way: links lead anywhere. */
 static int start(struct asking *asking)
 {
 	const struct resolved *resolved = asking->resolved;
 	int error = tree_init(&asking->host, &asking->scratch, NULL);
 	bool remaps = false;
 
-	asking->overlay.open_fd = -1;
 	asking->view = &asking->host;
 	for (size_t i = 0; i < resolved->overlay_count; i++)
 		remaps = remaps || resolved->rules[resolved->overlays[i]].source != NULL;

@@ -99,22 +99,22 @@ int tree_init(struct tree *tree, struct arena *arena, struct tree *host)
 	memset(tree, 0, sizeof *tree);
 	tree->arena = arena;
 	tree->host = host;
-	tree->open_fd = -1;
 	tree->root = arena_alloc(arena, sizeof *tree->root);
 	if (tree->root == NULL || !grow(tree))
 		return ENOMEM;
 	tree->root->name = "";
 	tree->root->host = host == NULL ? tree->root : host->root;
-	tree->root->kind = NODE_DIRECTORY;
-	return tree_look(tree, tree->root);
+	tree->root->kind = NODE_DIRECTORY; /* what else it is, is looked up when somebody asks */
+	return 0;
 }
 
 void tree_close(struct tree *tree)
 {
-	if (tree->open_fd >= 0)
-		close(tree->open_fd);
-	tree->open_fd = -1;
-	tree->open_node = NULL;
+	for (size_t i = 0; i < TREE_OPEN_MAX; i++) {
+		if (tree->open[i].node != NULL)
+			close(tree->open[i].fd);
+		tree->open[i].node = NULL;
+	}
 }
 
 static struct node *find_child(const struct tree *tree, const struct node *parent, const char *name,
@@ -138,12 +138,10 @@ struct node *tree_child(struct tree *tree, struct node *parent, const char *name
 		return node;
 	if (tree->node_count >= tree->bucket_count && !grow(tree))
 		return NULL;
-	node = arena_alloc(tree->arena, sizeof *node);
+	node = arena_alloc(tree->arena, sizeof *node + length + 1);
 	if (node == NULL)
 		return NULL;
-	node->name = arena_copy(tree->arena, name, length);
-	if (node->name == NULL)
-		return NULL;
+	node->name = memcpy(node + 1, name, length);
 	node->parent = parent;
 	node->hash = hash;
 	node->depth = parent->depth + 1;
@@ -199,20 +197,25 @@ int tree_open(struct tree *tree, struct node *node, int flags)
 	return tree_open_plain(AT_FDCWD, tree_text(node, text), flags, &tree->no_openat2);
 }
 
-/* A descriptor of directory NODE, kept until another one is needed; -1 with errno. */
+/* A descriptor of directory NODE, kept until its slot is needed; -1 with errno. */
 static int directory_fd(struct tree *tree, struct node *node)
 {
+	struct open_directory *slot = &tree->open[node->hash % TREE_OPEN_MAX];
 	int fd;
 
-	if (tree->open_node == node)
-		return tree->open_fd;
+	if (slot->node == node)
+		return slot->fd;
 	fd = tree_open(tree, node, O_PATH | O_DIRECTORY);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		tree_close(tree);
+		fd = tree_open(tree, node, O_PATH | O_DIRECTORY);
+	}
 	if (fd < 0)
 		return -1;
-	if (tree->open_fd >= 0)
-		close(tree->open_fd);
-	tree->open_fd = fd;
-	tree->open_node = node;
+	if (slot->node != NULL)
+		close(slot->fd);
+	slot->fd = fd;
+	slot->node = node;
 	/* No link was on the way, so that everything above is a directory of that name. */
 	for (; node != NULL && node->kind == NODE_UNKNOWN; node = node->parent)
 		node->kind = NODE_DIRECTORY;

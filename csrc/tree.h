@@ -60,6 +60,13 @@ struct node {
 	bool changeable;
 };
 
+/* Directories that are kept open: names in them cost one system call each. */
+#define TREE_OPEN_MAX 64
+struct open_directory {
+	struct node *node; /* NULL: none */
+	int fd;
+};
+
 struct tree {
 	struct arena *arena;
 	struct tree *host; /* NULL in a host tree */
@@ -67,8 +74,7 @@ struct tree {
 	struct node **buckets;
 	size_t bucket_count;
 	size_t node_count;
-	struct node *open_node; /* the directory that open_fd is open on */
-	int open_fd;
+	struct open_directory open[TREE_OPEN_MAX];
 	bool no_openat2;
 };
 
@@ -78,7 +84,7 @@ struct walk {
 	size_t link_count;
 };
 
-/* 0 or an errno. The tree lives in ARENA; HOST is NULL for a host tree. */
+/* 0 or ENOMEM. The tree lives in ARENA; HOST is NULL for a host tree. */
 int tree_init(struct tree *tree, struct arena *arena, struct tree *host);
 void tree_close(struct tree *tree);
 
