@@ -231,7 +231,7 @@ static struct node *replaceable_link(struct resolver *resolver, const struct can
 
 static bool has_links(const struct candidate *candidate)
 {
-	return !candidate->dropped && candidate->link_count + candidate->source_link_count > 0;
+	return candidate->link_count + candidate->source_link_count > 0;
 }
 
 static int drop_replaceable(struct resolver *resolver, bool *changed)
@@ -240,7 +240,8 @@ static int drop_replaceable(struct resolver *resolver, bool *changed)
 		struct candidate *candidate = resolver->candidates[i];
 		struct node *link;
 		char text[PATH_MAX];
-		if (!has_links(candidate) || !(candidate->flags & CANDIDATE_OPTIONAL) ||
+		if (candidate->dropped || !has_links(candidate) ||
+		    !(candidate->flags & CANDIDATE_OPTIONAL) ||
 		    (link = replaceable_link(resolver, candidate)) == NULL)
 			continue;
 		candidate_drop(candidate);
@@ -284,7 +285,8 @@ static int drop_conditional(struct resolver *resolver, struct candidate *const *
 
 /*
  * A rule that goes through a link which the command can replace would let it choose
- * what its next run is granted, or is not kept from.
+ * what its next run is granted, or is not kept from.  One that was left out since
+ * nothing is there now would have its turn then.
  */
 static int refuse_links(struct resolver *resolver)
 {
