@@ -38,12 +38,8 @@ int command_prepare(struct command_plan *plan, const struct request_view *view)
 
 _Noreturn static void fail(const struct command_plan *plan, const char *stage, int errnum)
 {
-	struct command_failure failure = { .errnum = errnum };
-
-	strncpy(failure.stage, stage, sizeof failure.stage - 1);
-	/* Less than PIPE_BUF: whole or not at all. */
-	if (write(plan->report, &failure, sizeof failure) < 0)
-		_exit(126);
+	plan->failure->stage = stage;
+	plan->failure->errnum = errnum;
 	_exit(127);
 }
 

@@ -1,4 +1,4 @@
-/* The command's own process, from fork to exec. */
+/* The command's own process, from vfork to exec. */
 #ifndef EXECSANDBOX_COMMAND_H
 #define EXECSANDBOX_COMMAND_H
 
@@ -7,7 +7,13 @@
 
 #include "request_view.h"
 
-/* What is prepared before the fork, so that nothing is allocated after it. */
+/* Why there was no exec. */
+struct command_failure {
+	int errnum; /* 0: there was one */
+	const char *stage;
+};
+
+/* What is prepared before the vfork, so that nothing is allocated after it. */
 struct command_plan {
 	const struct request_view *view;
 	char **argv;
@@ -16,18 +22,16 @@ struct command_plan {
 	mode_t mask;             /* the host's umask */
 	struct rlimit files;     /* the host's RLIMIT_NOFILE */
 	int control;             /* to the supervisor */
-	int report;              /* where struct command_failure goes; close-on-exec */
+	struct command_failure *failure;
 };
 
-struct command_failure {
-	int errnum;
-	char stage[32];
-};
-
-/* Fills all but mask, files, control and report. 0; -1 where memory is exhausted. */
+/* Fills all but mask, files, control and failure. 0; -1 where memory is exhausted. */
 int command_prepare(struct command_plan *plan, const struct request_view *view);
 
-/* In the child: becomes the command, or reports why not and exits. */
+/*
+ * In the child of a vfork(2), which shares the parent's memory and holds it up until the
+ * exec: becomes the command, or says in plan->failure why not and exits.
+ */
 _Noreturn void command_become(const struct command_plan *plan);
 
 #endif

@@ -33,7 +33,6 @@ struct inner {
 	bool init;       /* PID 1 of a namespace */
 	pid_t command;   /* 0: not started */
 	int signals;     /* signalfd of SIGCHLD */
-	int report;      /* what the command says about its exec; -1 when that is known */
 	bool exited;     /* the command was reaped */
 	bool told;       /* and the supervisor knows */
 	int status;      /* its wait status */
@@ -300,50 +299,33 @@ static void verify(struct inner *inner)
 
 static void start_command(struct inner *inner)
 {
+	const struct message started = { .type = MESSAGE_STARTED };
+	struct command_failure failure = { .errnum = 0 };
 	struct order order;
-	int ends[2];
+	pid_t pid;
 
 	/* Cancelled before it began? Then it does not begin. */
 	while (receive(inner, &order, sizeof order, MSG_DONTWAIT))
 		obey(inner, &order);
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		fail(inner, "supervisor", errno, "pipe");
-	inner->report = ends[0];
-	inner->plan.report = ends[1];
-	inner->command = fork();
-	if (inner->command == 0)
+	inner->plan.failure = &failure;
+	/*
+	 * A fork would copy page tables that the child gives up at once.  An exec that hangs
+	 * (on a dead network filesystem) holds us up as well: then the supervisor ends us from
+	 * outside.
+	 */
+	pid = vfork();
+	if (pid == 0)
 		command_become(&inner->plan);
-	if (inner->command < 0) {
-		inner->command = 0;
-		fail(inner, "supervisor", errno, "fork");
-	}
+	if (pid < 0)
+		fail(inner, "supervisor", errno, "vfork");
+	inner->command = pid;
+	if (failure.errnum != 0)
+		fail(inner, failure.stage, failure.errnum, inner->plan.argv[0]);
+	tell(&started);
 	/* The pipes must end when the command's side does. */
-	close(ends[1]);
 	close(INNER_STDIN);
 	close(INNER_STDOUT);
 	close(INNER_STDERR);
-}
-
-/* What the command's process said about its exec; waits for it where it has not yet. */
-static void hear_report(struct inner *inner)
-{
-	const struct message started = { .type = MESSAGE_STARTED };
-	struct command_failure failure;
-	ssize_t length;
-
-	if (inner->report < 0)
-		return;
-	do {
-		length = read(inner->report, &failure, sizeof failure);
-	} while (length < 0 && errno == EINTR);
-	close(inner->report);
-	inner->report = -1;
-	if (length != (ssize_t)sizeof failure) {
-		tell(&started); /* closed by the exec */
-		return;
-	}
-	failure.stage[sizeof failure.stage - 1] = '\0';
-	fail(inner, failure.stage, failure.errnum, inner->plan.argv[0]);
 }
 
 static void reap(struct inner *inner)
@@ -356,7 +338,6 @@ static void reap(struct inner *inner)
 	alone = sweep_reap(reaped, inner) == 0;
 	if (!inner->exited)
 		return;
-	hear_report(inner);
 	if (inner->told && alone)
 		finish(inner);
 	tell_exited(inner, alone);
@@ -372,13 +353,10 @@ _Noreturn static void watch(struct inner *inner)
 		struct pollfd polls[] = {
 			{ .fd = INNER_CONTROL, .events = POLLIN },
 			{ .fd = inner->signals, .events = POLLIN },
-			{ .fd = inner->report, .events = POLLIN }, /* -1 is skipped */
 		};
 
-		if (poll(polls, 3, -1) < 0)
+		if (poll(polls, 2, -1) < 0)
 			continue;
-		if (polls[2].revents != 0)
-			hear_report(inner);
 		if (polls[1].revents != 0)
 			reap(inner);
 		if (polls[0].revents != 0 && receive(inner, &order, sizeof order, MSG_DONTWAIT))
@@ -412,7 +390,7 @@ int inner_main(void)
 {
 	static struct filter_order filter;
 	const struct message hello = { .type = MESSAGE_HELLO };
-	struct inner inner = { .report = -1, .signals = -1 };
+	struct inner inner = { .signals = -1 };
 	struct order settings, go;
 	const char *wrong;
 

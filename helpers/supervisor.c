@@ -580,8 +580,11 @@ static void conclude(struct supervisor *self)
 		return;
 	finished->real_ns = self->launched_ns == 0 ? 0 : clock_now() - self->launched_ns;
 	finished->exit_code = -1;
-	if (self->started || (self->stopping && self->starting)) {
-		/* It ended with its namespace, by the signal that everything there got. */
+	if (self->started || (self->starting && !self->failed)) {
+		/*
+		 * The inner stage was killed, and with it the command, by the signal that
+		 * everything in the sandbox gets.
+		 */
 		finished->signal = SIGKILL;
 		return;
 	}
