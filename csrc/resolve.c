@@ -33,8 +33,9 @@ static int place_remap(struct resolver *resolver, const struct rule *rule, size_
 		                   .origin = ORIGIN_RULE,
 		                   .index = number,
 		                   .flags = CANDIDATE_EXPLICIT };
-	struct walk source, walk;
+	const struct candidate *other;
 	struct candidate *candidate;
+	struct walk source, walk;
 	int followed, error = tree_walk(&resolver->host, resolver->host.root, rule->source, &source);
 
 	/* cwd is a path of the view, which is only being made: it is taken as written. */
@@ -51,6 +52,10 @@ static int place_remap(struct resolver *resolver, const struct rule *rule, size_
 		return followed;
 	if (source.node->kind == NODE_MISSING || source.node->kind == NODE_CLOSED)
 		return resolver_refuse(resolver, "", "The source %s does not exist.", rule->source);
+	other = remap_at(walk.node);
+	if (other != NULL && other->source != source.node)
+		return resolver_refuse(resolver, "", "Rules %zu and %zu show different sources at %s.",
+		                       other->index, number, rule->path);
 	candidate = resolver_place(resolver, &walk, &placing);
 	if (candidate == NULL)
 		return -1;
@@ -61,8 +66,7 @@ static int place_remap(struct resolver *resolver, const struct rule *rule, size_
 	if (candidate->source_links == NULL)
 		return resolver_memory(resolver);
 	memcpy(candidate->source_links, source.links, source.link_count * sizeof *source.links);
-	/* What a command sees there is what the rule that counts shows. */
-	tree_redirect(walk.node, walk.node->best->source);
+	tree_redirect(walk.node, source.node);
 	return 0;
 }
 
@@ -319,26 +323,6 @@ static const char *absence(const struct node *node)
 	return node->kind == NODE_CLOSED ? "cannot be looked up: Permission denied" : "does not exist";
 }
 
-/*
- * A directory that may not be searched hides what a rule is about.  If the command
- * could open it again, the rule would not hold.
- */
-static void check_closed(struct resolver *resolver, const struct candidate *candidate)
-{
-	struct node *node = candidate->node;
-
-	while (node->parent->kind == NODE_CLOSED)
-		node = node->parent;
-	node = node->parent;
-	if (access_at(node) == ACCESS_WRITE && tree_changeable(resolver->view, node)) {
-		char text[PATH_MAX];
-		resolver_refuse(resolver, "Make the directory searchable (chmod u+x).",
-		                "%s cannot be looked up: the directory %s may not be searched, and the "
-		                "command could change that.",
-		                candidate->written, tree_text(node, text));
-	}
-}
-
 static int settle_missing(struct resolver *resolver, struct candidate *candidate)
 {
 	if (candidate->access == ACCESS_WRITE) {
@@ -352,8 +336,7 @@ static int settle_missing(struct resolver *resolver, struct candidate *candidate
 		return resolver_note(resolver, candidate->written, "%s is left out: it %s.",
 		                     candidate->written, absence(candidate->node));
 	}
-	if (candidate->node->kind == NODE_CLOSED)
-		check_closed(resolver, candidate);
+	resolver_check_closed(resolver, candidate);
 	return 0;
 }
 
@@ -377,7 +360,7 @@ static int settle(struct resolver *resolver)
 		struct candidate *candidate = sorted[i];
 		if (candidate->dropped || (candidate->flags & CANDIDATE_OWN))
 			continue;
-		if (candidate->source == NULL && !resolver_exists(resolver, candidate->node) &&
+		if (!resolver_exists(resolver, candidate->node) &&
 		    settle_missing(resolver, candidate) != 0)
 			return -1;
 	}

@@ -40,7 +40,8 @@ enum origin {
 
 struct resolved_rule {
 	const char *path;    /* canonical and absolute; what the command sees */
-	const char *source;  /* canonical host path shown there; NULL: the same */
+	const char *source;  /* canonical host path shown there, remapped or below something
+	                        remapped; NULL: the same, or denied */
 	const char *written; /* the path before canonicalisation, for messages */
 	enum access access;
 	enum origin origin;

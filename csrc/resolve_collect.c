@@ -24,24 +24,38 @@ static const char *copy(struct resolver *resolver, const char *text)
 	return arena_copy(&resolver->out->arena, text, strlen(text));
 }
 
+/* The host's path of what a remapped place, or something below one, shows. */
+static int fill_source(struct resolver *resolver, struct node *node, struct resolved_rule *rule)
+{
+	struct node *host = tree_host(resolver->view, node);
+
+	if (host == NULL)
+		return -1;
+	rule->source = tree_copy_text(host, &resolver->out->arena);
+	if (rule->source == NULL)
+		return -1;
+	if (strcmp(rule->source, rule->path) == 0)
+		rule->source = NULL;
+	return 0;
+}
+
 static int fill_object(struct resolver *resolver, const struct candidate *candidate,
                        struct resolved_rule *rule)
 {
 	struct node *node = candidate->node;
 
 	rule->object = resolver_object(resolver, node);
-	if (candidate->origin == ORIGIN_PRIVATE_TMP) {
+	if (candidate->origin == ORIGIN_PRIVATE_TMP)
 		rule->object = OBJECT_DIRECTORY;
+	if (candidate->flags & CANDIDATE_OWN)
 		return 0;
-	}
 	if (rule->object > OBJECT_PLACEHOLDER && node->known) {
 		rule->device = node->device;
 		rule->inode = node->inode;
 	}
-	if (candidate->source == NULL)
+	if (resolver->remap_count == 0 || candidate->access == ACCESS_DENY)
 		return 0;
-	rule->source = tree_copy_text(candidate->source, &resolver->out->arena);
-	return rule->source == NULL ? -1 : 0;
+	return fill_source(resolver, node, rule);
 }
 
 static int fill_rule(struct resolver *resolver, const struct entry *entry,

@@ -45,7 +45,7 @@ static bool enter(void *data, const struct glob_entry *entry, struct glob_place 
 
 	if (node != NULL && node->best != NULL) {
 		/* A place that shows something else is walked on its own. */
-		if (node->best->source != NULL)
+		if (remap_at(node) != NULL)
 			return false;
 		covered = is_covered(node->best);
 	}

@@ -16,15 +16,13 @@ enum candidate_flag {
 	CANDIDATE_YIELDS = 1 << 1,   /* a deny that any grant at the same path beats */
 	CANDIDATE_OPTIONAL = 1 << 2, /* dropped with a note where something else would be refused */
 	CANDIDATE_WIDENS = 1 << 3,   /* never takes away what rules above it grant */
-	CANDIDATE_ROOT = 1 << 4,     /* a workspace root: must exist */
-	CANDIDATE_OWN = 1 << 5,      /* the sandbox's own object, not the host's */
-	CANDIDATE_PROTECTS = 1 << 6, /* exists to narrow: a link on its way is always fatal */
+	CANDIDATE_OWN = 1 << 4,      /* the sandbox's own object, not the host's */
 };
 
 struct candidate {
 	struct candidate *next; /* at the same node */
 	struct node *node;
-	struct node *source;  /* in the host tree; NULL where not remapped */
+	struct node *source;  /* in the host tree; NULL where the rule does not remap */
 	const char *written;
 	struct node **links;  /* traversed on the way to node */
 	size_t link_count;
@@ -104,6 +102,15 @@ enum object resolver_object(struct resolver *resolver, struct node *node);
 
 /* Whether a command under these rules could replace LINK, a link of tree VIEW (or of the host). */
 bool resolver_can_replace(struct resolver *resolver, struct node *link);
+
+/*
+ * The rule that remaps NODE, or NULL.  Whatever rule decides about access there, it is
+ * the source that is shown.
+ */
+const struct candidate *remap_at(const struct node *node);
+
+/* Refuses where CANDIDATE is about something that a closed directory hides for now only. */
+void resolver_check_closed(struct resolver *resolver, const struct candidate *candidate);
 
 bool node_is_within(const struct node *node, const struct node *ancestor);
 

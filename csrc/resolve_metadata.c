@@ -90,6 +90,16 @@ static bool is_spoken_for(const struct resolver *resolver, const struct node *no
 	return false;
 }
 
+static int place_protection(struct resolver *resolver, const struct walk *walk,
+                            const struct placing *placing)
+{
+	const struct candidate *candidate = resolver_place(resolver, walk, placing);
+
+	if (candidate != NULL)
+		resolver_check_closed(resolver, candidate);
+	return candidate == NULL ? -1 : 0;
+}
+
 /*
  * Protects where a pointer in directory FROM leads; *TARGET is that place, or NULL
  * where it leads nowhere that can be followed.
@@ -100,8 +110,7 @@ static int protect_target(struct resolver *resolver, struct node *root, struct n
 	char text[PATH_MAX];
 	const char *directory = tree_text(from, text);
 	struct placing placing = { .access = ACCESS_READ,
-		                   .origin = ORIGIN_PROTECTED,
-		                   .flags = CANDIDATE_PROTECTS };
+		                   .origin = ORIGIN_PROTECTED };
 	struct walk walk;
 	int followed;
 
@@ -125,7 +134,7 @@ static int protect_target(struct resolver *resolver, struct node *root, struct n
 		                       "The repository that %s/.git points to, %s, contains the workspace "
 		                       "root.",
 		                       strcmp(directory, "/") == 0 ? "" : directory, placing.written);
-	return resolver_place(resolver, &walk, &placing) == NULL ? -1 : 0;
+	return place_protection(resolver, &walk, &placing);
 }
 
 static int protect_common_directory(struct resolver *resolver, struct node *root,
@@ -177,8 +186,7 @@ static int protect_name(struct resolver *resolver, struct node *root, const char
 {
 	char text[PATH_MAX];
 	struct placing placing = { .access = ACCESS_READ,
-		                   .origin = ORIGIN_PROTECTED,
-		                   .flags = CANDIDATE_PROTECTS };
+		                   .origin = ORIGIN_PROTECTED };
 	struct node *literal = tree_child(resolver->view, root, name, strlen(name));
 	struct walk walk;
 	int followed;
@@ -201,7 +209,7 @@ static int protect_name(struct resolver *resolver, struct node *root, const char
 		                       "command could replace.",
 		                       placing.written, literal->target);
 	if (access_at(walk.node) == ACCESS_WRITE && !is_explicit(walk.node) &&
-	    resolver_place(resolver, &walk, &placing) == NULL)
+	    place_protection(resolver, &walk, &placing) != 0)
 		return -1;
 	return strcmp(name, ".git") == 0 ? protect_repository(resolver, root, walk.node) : 0;
 }

@@ -146,6 +146,14 @@ enum access access_above(const struct node *node)
 	return node->parent == NULL ? ACCESS_DENY : access_at(node->parent);
 }
 
+const struct candidate *remap_at(const struct node *node)
+{
+	for (const struct candidate *rule = node->rules; rule != NULL; rule = rule->next)
+		if (rule->source != NULL)
+			return rule;
+	return NULL;
+}
+
 bool node_is_within(const struct node *node, const struct node *ancestor)
 {
 	while (node != NULL && node->depth > ancestor->depth)
@@ -289,6 +297,27 @@ enum object resolver_object(struct resolver *resolver, struct node *node)
 bool resolver_exists(struct resolver *resolver, struct node *node)
 {
 	return resolver_object(resolver, node) > OBJECT_PLACEHOLDER;
+}
+
+/*
+ * A directory that may not be searched hides what a rule is about.  If the command
+ * could open it again, the rule would not hold.
+ */
+void resolver_check_closed(struct resolver *resolver, const struct candidate *candidate)
+{
+	struct node *node = candidate->node;
+	char text[PATH_MAX];
+
+	if (node->kind != NODE_CLOSED)
+		return;
+	while (node->parent->kind == NODE_CLOSED)
+		node = node->parent;
+	node = node->parent;
+	if (access_at(node) == ACCESS_WRITE && tree_changeable(resolver->view, node))
+		resolver_refuse(resolver, "Make the directory searchable (chmod u+x).",
+		                "%s cannot be looked up: the directory %s may not be searched, and the "
+		                "command could change that.",
+		                candidate->written, tree_text(node, text));
 }
 
 /* ---- links that a command could replace ------------------------------------------- */

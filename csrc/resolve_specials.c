@@ -89,7 +89,10 @@ static int passwd_home(struct resolver *resolver, const char **home)
 	return 0;
 }
 
-/* 1 and WALK where PATH is a directory that may be taken for somebody's home. */
+/*
+ * 1 and WALK where PATH may be taken for somebody's home.  One that cannot be looked up
+ * counts where it is to be denied.
+ */
 static int find_home(const struct placed_special *special, const char *path, unsigned flags,
                      struct walk *walk)
 {
@@ -100,7 +103,9 @@ static int find_home(const struct placed_special *special, const char *path, uns
 	followed = resolver_walk(special->resolver, path, flags, walk);
 	if (followed <= 0)
 		return followed;
-	return walk->node->kind == NODE_DIRECTORY && walk->node->parent != NULL;
+	return walk->node->parent != NULL &&
+	       (walk->node->kind == NODE_DIRECTORY ||
+	        (walk->node->kind == NODE_CLOSED && special->rule->access == ACCESS_DENY));
 }
 
 /*

@@ -295,6 +295,11 @@ static int find_host(struct tree *tree, struct node *node)
 	return node->host->path_length >= PATH_MAX ? ENAMETOOLONG : 0;
 }
 
+struct node *tree_host(struct tree *tree, struct node *node)
+{
+	return find_host(tree, node) == 0 ? node->host : NULL;
+}
+
 static void show_host(struct node *node)
 {
 	const struct node *host = node->host;

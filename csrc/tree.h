@@ -116,6 +116,9 @@ const char *tree_text(const struct node *node, char *buffer);
 /* The same in ARENA; NULL when memory is exhausted. */
 const char *tree_copy_text(const struct node *node, struct arena *arena);
 
+/* What of the host stands behind NODE, or would; NULL when it has no path, or without memory. */
+struct node *tree_host(struct tree *tree, struct node *node);
+
 /* Opens NODE's own object (it must not be a link) with FLAGS; a descriptor or -1 with errno. */
 int tree_open(struct tree *tree, struct node *node, int flags);
 

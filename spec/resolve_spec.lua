@@ -266,8 +266,11 @@ describe("what is missing", function()
     support.must("chmod", "600", root .. "/a")
     local policy = plain { { path = root, access = "write" }, { path = root .. "/a/secret", access = "deny" } }
     local sentence = refusal(policy)
-    support.must("chmod", "755", root .. "/a")
+    support.must("chmod", "600", root)
+    local metadata = refusal(policy_of { workspace_roots = { root }, rules = { { special = "workspace_roots", access = "write" } } })
+    support.must("chmod", "755", root, root .. "/a")
     assert_names(sentence, root .. "/a")
+    assert_names(metadata, root .. "/.git")
   end)
 end)
 
@@ -563,7 +566,8 @@ describe("remapping", function()
     assert_access(policy, { ["view/x"] = "read", ["view/sub/x"] = "write", ["view/link/x"] = "write", ["view/sub/deep"] = "deny", x = "write",
       [source .. "/x"] = "deny" })
     assert.equal(source, rule_at(policy, root .. "/view").source)
-    assert.is_nil(rule_at(policy, root .. "/view/sub").source)
+    assert.equal(source .. "/sub", rule_at(policy, root .. "/view/sub").source)
+    assert.is_nil(rule_at(policy, root).source)
   end)
 
   it("may show a directory where the host has nothing", function()
@@ -581,6 +585,23 @@ describe("remapping", function()
     assert_access(policy, { ["/view/x"] = "read", ["/view/inner/x"] = "write", ["/view/inner/only"] = "deny" })
     assert.is_false(rule_at(policy, "/view/inner/only").missing)
     assert.is_true(rule_at(policy, "/view/inner/none").missing)
+  end)
+
+  it("of a workspace root shows the source, protected like any workspace", function()
+    local source = support.tempdir()
+    support.mkdir(source .. "/.git")
+    local policy = policy_of { workspace_roots = { root }, rules = { { path = root, source = source, access = "read" },
+      { special = "workspace_roots", access = "write" } } }
+    assert.is_nil(refusal(policy))
+    assert_access(policy, { x = "write", [".git"] = "read" })
+    assert.equal(source, rule_at(policy, root).source)
+    assert.is_false(rule_at(policy, root .. "/.git").missing)
+  end)
+
+  it("of one path to two sources is refused", function()
+    local a, b = support.tempdir(), support.tempdir()
+    assert_names(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = b, access = "read" } }), root)
+    assert.is_nil(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = a, access = "write" } }))
   end)
 
   it("through a link that the command could replace is refused", function()
