@@ -5,7 +5,7 @@
 #   make test         set up what is missing, build, run every spec
 #   make install      PREFIX= DESTDIR= LUADIR= LIBDIR=
 #   make -s env       shell exports that make a checkout usable
-#   make lint, make check-sanitize, make bench, make clean
+#   make lint, make format, make check-sanitize, make bench, make clean
 #
 # LUA is 5.1, 5.2, 5.3, 5.4 or luajit, or the path of an interpreter. Everything that is built for
 # one Lua lives in a directory of its own, so that no object of another is ever taken.
@@ -254,10 +254,13 @@ lint: setup-lint
 run-lint:
 	@CPPFLAGS=$(call quote,$(COMMON) $(LUA_CPPFLAGS)) sh spec/lint
 
+format:
+	find csrc helpers spec -name '*.[ch]' | xargs clang-format -i
+
 clean:
 	rm -rf $(BUILD)
 
 FORCE:
 .DELETE_ON_ERROR:
 .PHONY: all env install uninstall setup setup-test setup-lint demo run-demo test run-specs \
-	check-sanitize programs bench run-bench lint run-lint clean FORCE
+	check-sanitize programs bench run-bench lint run-lint format clean FORCE

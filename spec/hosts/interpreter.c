@@ -99,8 +99,7 @@ int main(int argc, char **argv)
 	if (L == NULL)
 		return EXIT_FAILURE;
 	luaL_openlibs(L);
-	for (i = 1; i + 1 < argc && (strcmp(argv[i], "-e") == 0 || strcmp(argv[i], "-m") == 0);
-	     i += 2)
+	for (i = 1; i + 1 < argc && (strcmp(argv[i], "-e") == 0 || strcmp(argv[i], "-m") == 0); i += 2)
 		at = i + 2;
 	set_arguments(L, argc, argv, at);
 	for (i = 1; i < at && status == EXIT_SUCCESS; i += 2) {
