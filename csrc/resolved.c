@@ -33,36 +33,6 @@ static uint64_t hash_path(const char *path)
 	return hash;
 }
 
-static bool shows_something_else(const struct resolved_rule *rule)
-{
-	return rule->source != NULL || rule->origin == ORIGIN_DEV;
-}
-
-int resolved_index(struct resolved *resolved)
-{
-	size_t size = 16, overlays = 0;
-	size_t *list;
-
-	while (size < resolved->count * 2)
-		size *= 2;
-	resolved->table = arena_array(&resolved->arena, size, sizeof *resolved->table);
-	list = arena_array(&resolved->arena, resolved->count + 1, sizeof *list);
-	if (resolved->table == NULL || list == NULL)
-		return -1;
-	resolved->table_size = size;
-	for (size_t i = 0; i < resolved->count; i++) {
-		size_t slot = slot_of(hash_path(resolved->rules[i].path), size);
-		while (resolved->table[slot] != 0)
-			slot = (slot + 1) & (size - 1);
-		resolved->table[slot] = i + 1;
-		if (shows_something_else(&resolved->rules[i]))
-			list[overlays++] = i;
-	}
-	resolved->overlays = list;
-	resolved->overlay_count = overlays;
-	return 0;
-}
-
 static const struct resolved_rule *rule_of(const struct resolved *resolved, const char *path,
                                            size_t length, uint64_t hash)
 {
@@ -106,6 +76,53 @@ const struct resolved_rule *resolved_parent(const struct resolved *resolved, siz
 	if (path[1] == '\0')
 		return NULL;
 	return find(resolved, path, length == 0 ? 1 : length);
+}
+
+/* Whether the rule above shows the same there by itself. */
+static bool is_shown_above(const struct resolved *resolved, size_t number)
+{
+	const struct resolved_rule *rule = &resolved->rules[number];
+	const struct resolved_rule *above = resolved_parent(resolved, number);
+	size_t length;
+
+	if (above == NULL || above->source == NULL || strcmp(above->source, "/") == 0)
+		return false;
+	length = strlen(above->source);
+	return strncmp(rule->source, above->source, length) == 0 &&
+	       strcmp(rule->source + length,
+	              rule->path + (above->path[1] == '\0' ? 0 : strlen(above->path))) == 0;
+}
+
+static bool shows_something_else(const struct resolved *resolved, size_t number)
+{
+	const struct resolved_rule *rule = &resolved->rules[number];
+
+	return rule->source != NULL ? !is_shown_above(resolved, number) : rule->origin == ORIGIN_DEV;
+}
+
+int resolved_index(struct resolved *resolved)
+{
+	size_t size = 16, overlays = 0;
+	size_t *list;
+
+	while (size < resolved->count * 2)
+		size *= 2;
+	resolved->table = arena_array(&resolved->arena, size, sizeof *resolved->table);
+	list = arena_array(&resolved->arena, resolved->count + 1, sizeof *list);
+	if (resolved->table == NULL || list == NULL)
+		return -1;
+	resolved->table_size = size;
+	for (size_t i = 0; i < resolved->count; i++) {
+		size_t slot = slot_of(hash_path(resolved->rules[i].path), size);
+		while (resolved->table[slot] != 0)
+			slot = (slot + 1) & (size - 1);
+		resolved->table[slot] = i + 1;
+		if (shows_something_else(resolved, i))
+			list[overlays++] = i;
+	}
+	resolved->overlays = list;
+	resolved->overlay_count = overlays;
+	return 0;
 }
 
 void resolved_release(struct resolved *resolved)
