@@ -22,15 +22,28 @@ struct failure {
 };
 
 /*
- * Fills FAILURE (its capability, stage, remedy and errno are cleared) and returns
- * -1, so that a function can end with `return failure_policy(failure, …)`.
+ * Fill FAILURE (its capability, stage, remedy and errno are cleared) and are -1, so that
+ * a function can end with `return failure_policy(failure, …)`.  Macros, so that a compiler
+ * or analyzer sees the value.
  */
-int failure_policy(struct failure *failure, const char *format, ...)
+static inline int failure_result(void)
+{
+	return -1;
+}
+
+#define failure_policy(failure, ...) (failure_set_policy((failure), __VA_ARGS__), failure_result())
+#define failure_unavailable(failure, capability, remedy, ...)                                     \
+	(failure_set_unavailable((failure), (capability), (remedy), __VA_ARGS__), failure_result())
+#define failure_execution(failure, stage, errnum, ...)                                            \
+	(failure_set_execution((failure), (stage), (errnum), __VA_ARGS__), failure_result())
+#define failure_memory(failure) (failure_set_memory(failure), failure_result())
+
+void failure_set_policy(struct failure *failure, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-int failure_unavailable(struct failure *failure, const char *capability, const char *remedy,
-                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-int failure_execution(struct failure *failure, const char *stage, int errnum, const char *format,
-                      ...) __attribute__((format(printf, 4, 5)));
-int failure_memory(struct failure *failure);
+void failure_set_unavailable(struct failure *failure, const char *capability, const char *remedy,
+                             const char *format, ...) __attribute__((format(printf, 4, 5)));
+void failure_set_execution(struct failure *failure, const char *stage, int errnum,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+void failure_set_memory(struct failure *failure);
 
 #endif

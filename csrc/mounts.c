@@ -409,7 +409,7 @@ static int add_read(struct builder *b, const struct resolved_rule *rule, const s
 /* The mount already shows the path as RULE wants it. */
 static bool is_redundant(const struct resolved_rule *rule, const struct mount *within)
 {
-	if (rule->source != NULL)
+	if (rule->source != NULL || is_fresh(rule) || rule->origin == ORIGIN_DEVICE)
 		return false;
 	/* The sandbox's own nodes are usable as they are; the host's /dev/shm is another one. */
 	if (rule->access != ACCESS_DENY && within->kind == MOUNT_DEV && in_own_dev(rule->path) &&
@@ -461,13 +461,51 @@ static int add_dev(struct builder *b, const struct resolved_rule *rule)
 	return 0; /* the other nodes come with /dev */
 }
 
+/*
+ * Without any capability, the initial namespace's root may still write what belongs to
+ * it: /proc/sys/kernel/core_pattern, say, which names a program for the host to run.
+ * bubblewrap covers only directories that are writable themselves, which /proc/sys is not.
+ */
+static int cover_kernel_files(struct builder *b)
+{
+	static const char *const names[] = {"/proc/acpi", "/proc/asound",  "/proc/bus",
+	                                    "/proc/driver", "/proc/fs",    "/proc/irq",
+	                                    "/proc/latency_stats", "/proc/mtrr", "/proc/scsi",
+	                                    "/proc/sys",    "/proc/sysrq-trigger",
+	                                    "/proc/timer_stats", "/proc/tty"};
+	size_t i;
+
+	for (i = 0; i < sizeof names / sizeof *names; i++) {
+		struct resolved_rule rule = {0};
+		struct stat status;
+
+		if (lstat(names[i], &status) < 0)
+			continue;
+		rule.path = names[i];
+		rule.device = status.st_dev;
+		rule.inode = status.st_ino;
+		if (add_bind(b, MOUNT_BIND_READ, &rule) == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+static int show_proc(struct builder *b, const struct resolved_rule *rule)
+{
+	if (b->mounts->own_proc) {
+		if (add_fresh(b, MOUNT_PROC, rule->path, 0555) < 0)
+			return -1;
+	} else if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL) {
+		return -1;
+	}
+	return b->options->real_root ? cover_kernel_files(b) : 0;
+}
+
 static int add_proc(struct builder *b, const struct resolved_rule *rule)
 {
 	if (rule->access == ACCESS_DENY || (b->options->process_namespace && !b->mounts->own_proc))
 		return add_fresh(b, MOUNT_MASK_DIRECTORY, rule->path, 0);
-	if (b->mounts->own_proc)
-		return add_fresh(b, MOUNT_PROC, rule->path, 0555);
-	return add_bind(b, MOUNT_BIND_WRITE, rule) == NULL ? -1 : 0;
+	return show_proc(b, rule);
 }
 
 static int add_mounts(struct builder *b, const struct resolved_rule *rule,
@@ -514,8 +552,9 @@ static int add_rule(struct builder *b, size_t number)
 	before = b->mounts->count;
 	if (add_mounts(b, rule, &within) < 0)
 		return -1;
+	/* The last mount is on top, but for /proc, whose covers lie in it. */
 	if (b->mounts->count > before)
-		b->enclosing[number] = b->mounts->count - 1;
+		b->enclosing[number] = rule->origin == ORIGIN_PROC ? before : b->mounts->count - 1;
 	return 0;
 }
 

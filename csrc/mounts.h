@@ -55,6 +55,7 @@ struct mounts {
 struct mounts_options {
 	bool process_namespace; /* false: /proc, if wanted, is the host's */
 	bool proc_mountable;    /* this host lets a sandbox mount its own /proc */
+	bool real_root;         /* the kernel's files below /proc are the command's to write */
 	bool mask_sockets;      /* no host socket but those listed may be in the view */
 };
 

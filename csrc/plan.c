@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "identity.h"
 #include "landlock.h"
 
 struct planning {
@@ -39,33 +40,13 @@ static bool is_direct(const struct policy *policy)
 	       policy->isolate_processes != CHOICE_YES && policy->mount_proc != CHOICE_YES;
 }
 
-/*
- * Limits on processes do not bind the initial namespace's uid 0 (setrlimit(2)), whatever
- * it is called here: user_namespaces(7) has the format of the map.
- */
-static bool is_real_root(void)
-{
-	unsigned long inside, outside, length;
-	uid_t uid = geteuid();
-	bool root = uid == 0;
-	FILE *map = fopen("/proc/self/uid_map", "re");
-
-	if (map == NULL)
-		return root;
-	while (fscanf(map, "%lu %lu %lu", &inside, &outside, &length) == 3)
-		if (uid >= inside && uid - inside < length)
-			root = outside + (uid - inside) == 0;
-	fclose(map);
-	return root;
-}
-
 static void plan_limits(struct planning *p)
 {
 	size_t i;
 
 	for (i = 0; i < LIMIT_COUNT; i++)
 		p->plan->limits[i] = p->policy->limits[i];
-	if (p->policy->limits[LIMIT_PROCESSES] != LIMIT_NONE && is_real_root())
+	if (p->policy->limits[LIMIT_PROCESSES] != LIMIT_NONE && identity_is_real_root())
 		p->plan->flags |= REQUEST_CGROUP_PROCESSES;
 }
 
@@ -209,6 +190,7 @@ static int plan_view(struct planning *p)
 	struct plan *plan = p->plan;
 	bool processes = p->policy->isolate_processes != CHOICE_NO;
 	struct mounts_options options = {processes, p->context->proc_mountable,
+	                                 identity_is_real_root(),
 	                                 p->unix_sockets != UNIX_SOCKETS_NONE && !p->every_socket};
 	struct bwrap_options words = {find_launcher(p), p->context->helper, processes,
 	                              p->policy->network != NETWORK_ENABLED};

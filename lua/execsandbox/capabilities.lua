@@ -32,6 +32,13 @@ local function try(spec)
   return true
 end
 
+--- Whether a sandbox with process namespace and a /proc of its own starts here.
+function capabilities.proc_mountable()
+  return try {
+    rules = { { special = "root", access = "read" } }, isolate_processes = true, mount_proc = true,
+  } == true
+end
+
 local function probe()
   local root = { { special = "root", access = "read" } }
   local found, reasons = { platform = "linux", backend = "bwrap" }, {}

@@ -3,6 +3,7 @@
 local core = require "execsandbox.core"
 local environment = require "execsandbox.environment"
 local errors = require "execsandbox.errors"
+local host = require "execsandbox.host"
 local options = require "execsandbox.options"
 local programs = require "execsandbox.programs"
 
@@ -111,6 +112,11 @@ local function set_captures(result, given)
   return true
 end
 
+-- Only asked where there is a doubt, and then found by trying it (which comes back here).
+local function probe_proc()
+  return require "execsandbox.capabilities".proc_mountable()
+end
+
 --- The core's request for ARGV and the checked options GIVEN, or nil, err.
 function request.build(argv, given)
   if not backends[given.backend or "auto"] then
@@ -137,7 +143,7 @@ function request.build(argv, given)
     merge = given.merge_output or false,
     leave = given.descendants == "leave",
     progress = given.on_output ~= nil,
-    proc_mountable = true,
+    proc_mountable = host.proc_mountable(probe_proc),
   }
   set_input(result, given.stdin)
   local ok, err = set_programs(result)
