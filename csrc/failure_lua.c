@@ -50,8 +50,10 @@ static void set_text(lua_State *L, const char *name, const char *text)
 
 void push_failure_table(lua_State *L, const struct failure *failure)
 {
-	if (failure->kind == FAILURE_MEMORY)
+	if (failure->kind == FAILURE_MEMORY) {
 		luaL_error(L, "not enough memory");
+		return; /* never */
+	}
 	lua_createtable(L, 0, 6);
 	set_text(L, "kind", kinds[failure->kind]);
 	set_text(L, "message", failure->message);

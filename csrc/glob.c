@@ -19,14 +19,14 @@ struct reader {
 	const char *written;
 	const unsigned char *text;
 	size_t at;
-	int previous; /* the byte before the one that is being read; -1 at the start */
-	bool recursive; /* this token is a special `**`, with the slash behind it */
+	int previous;         /* the byte before the one that is being read; -1 at the start */
+	bool recursive;       /* this token is a special `**`, with the slash behind it */
 	bool after_recursive; /* the token before was */
-	bool tokens;    /* something was read in this pattern, or in this alternative */
-	bool alternating; /* within braces */
-	uint32_t split; /* of the last alternative that is not empty, or NO_STATE */
-	uint32_t branch; /* where the alternative that is being read starts */
-	uint32_t jumps;  /* the ends of alternatives, chained by `other` */
+	bool tokens;          /* something was read in this pattern, or in this alternative */
+	bool alternating;     /* within braces */
+	uint32_t split;       /* of the last alternative that is not empty, or NO_STATE */
+	uint32_t branch;      /* where the alternative that is being read starts */
+	uint32_t jumps;       /* the ends of alternatives, chained by `other` */
 };
 
 /* ---- emitting --------------------------------------------------------------------- */
@@ -360,9 +360,8 @@ static int shape_pattern(struct globs *globs, const char *written, struct shape 
 	if (length == 0)
 		return failure_policy(failure, "A deny glob is empty.");
 	if (*text == '!')
-		return failure_policy(failure,
-		                      "The glob '%s' starts with '!': a deny glob cannot make exceptions.",
-		                      written);
+		return failure_policy(
+			failure, "The glob '%s' starts with '!': a deny glob cannot make exceptions.", written);
 	anchored = *text == '/';
 	text += anchored;
 	length -= anchored;
@@ -404,11 +403,11 @@ int glob_add(struct globs *globs, const char *written, uint32_t number, struct f
 {
 	struct shape shape = { NULL, false };
 	struct reader reader = { .globs = globs,
-		                 .failure = failure,
-		                 .written = written,
-		                 .previous = -1,
-		                 .split = NO_STATE,
-		                 .jumps = NO_STATE };
+		                     .failure = failure,
+		                     .written = written,
+		                     .previous = -1,
+		                     .split = NO_STATE,
+		                     .jumps = NO_STATE };
 	uint32_t start = (uint32_t)globs->count;
 	struct glob_state *match;
 

@@ -24,11 +24,11 @@ enum glob_operation { GLOB_BYTES, GLOB_SPLIT, GLOB_MATCH };
 
 struct glob_state {
 	enum glob_operation operation;
-	uint32_t next;        /* GLOB_BYTES, GLOB_SPLIT */
-	uint32_t other;       /* GLOB_SPLIT */
-	uint32_t pattern;     /* GLOB_MATCH: what glob_add was told */
+	uint32_t next;         /* GLOB_BYTES, GLOB_SPLIT */
+	uint32_t other;        /* GLOB_SPLIT */
+	uint32_t pattern;      /* GLOB_MATCH: what glob_add was told */
 	bool directories_only; /* GLOB_MATCH */
-	uint64_t bytes[4];    /* GLOB_BYTES: the set of bytes that lead on */
+	uint64_t bytes[4];     /* GLOB_BYTES: the set of bytes that lead on */
 };
 
 /* A set of patterns. Zeroed is empty. */

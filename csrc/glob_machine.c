@@ -23,7 +23,7 @@ struct glob_machine {
 	size_t class_count;
 	size_t words; /* of one set */
 	struct machine_state *states;
-	uint64_t *sets;       /* words per state */
+	uint64_t *sets;        /* words per state */
 	uint32_t *transitions; /* class_count per state */
 	size_t count;
 	size_t room;
@@ -97,15 +97,24 @@ static uint32_t hash_set(const struct glob_machine *machine)
 	return (uint32_t)hash;
 }
 
-static bool resize(void *pointer, size_t count, size_t size)
+static bool make_larger(struct glob_machine *machine, size_t room)
 {
-	void *old, *new;
+	struct machine_state *states = reallocarray(machine->states, room, sizeof *states);
+	uint64_t *sets;
+	uint32_t *transitions;
 
-	memcpy(&old, pointer, sizeof old);
-	new = reallocarray(old, count, size);
-	if (new == NULL)
+	if (states == NULL)
 		return false;
-	memcpy(pointer, &new, sizeof new);
+	machine->states = states;
+	sets = reallocarray(machine->sets, room, machine->words * sizeof *sets);
+	if (sets == NULL)
+		return false;
+	machine->sets = sets;
+	transitions =
+		reallocarray(machine->transitions, room, machine->class_count * sizeof *transitions);
+	if (transitions == NULL)
+		return false;
+	machine->transitions = transitions;
 	return true;
 }
 
@@ -116,9 +125,7 @@ static bool make_room(struct glob_machine *machine)
 
 	if (machine->count < machine->room)
 		return true;
-	if (room > MACHINE_STATES_MAX || !resize(&machine->states, room, sizeof *machine->states) ||
-	    !resize(&machine->sets, room, machine->words * sizeof *machine->sets) ||
-	    !resize(&machine->transitions, room, machine->class_count * sizeof *machine->transitions))
+	if (room > MACHINE_STATES_MAX || !make_larger(machine, room))
 		return false;
 	table = calloc(room * 2, sizeof *table);
 	if (table == NULL)

@@ -38,10 +38,11 @@ struct walker {
 
 static int too_expensive(struct walker *walker)
 {
-	return failure_policy(walker->failure,
-	                      "The deny globs cannot be matched below %s: the patterns are too complex, "
-	                      "or memory is exhausted.",
-	                      walker->display);
+	return failure_policy(
+		walker->failure,
+		"The deny globs cannot be matched below %s: the patterns are too complex, "
+		"or memory is exhausted.",
+		walker->display);
 }
 
 static int unreadable(struct walker *walker, const char *path, int error)
@@ -123,11 +124,11 @@ static int visit(struct walker *walker, const struct waiting *directory, int fd,
                  const struct kernel_entry *found, size_t prefix)
 {
 	struct glob_entry entry = { .path = walker->path,
-		                    .name = found->name,
-		                    .name_length = strlen(found->name),
-		                    .place = directory->place };
+		                        .name = found->name,
+		                        .name_length = strlen(found->name),
+		                        .place = directory->place };
 	uint32_t state =
-	    glob_machine_read(walker->machine, directory->state, found->name, entry.name_length);
+		glob_machine_read(walker->machine, directory->state, found->name, entry.name_length);
 	bool directory_matters;
 
 	if (state == GLOB_NONE)
@@ -135,8 +136,8 @@ static int visit(struct walker *walker, const struct waiting *directory, int fd,
 	entry.match = glob_machine_match(walker->machine, state, false);
 	entry.directory_match = glob_machine_match(walker->machine, state, true);
 	/* Most entries are files that match nothing, or are dead ends. */
-	directory_matters = entry.directory_match != GLOB_NONE ||
-	                    !glob_machine_dead(walker->machine, state);
+	directory_matters =
+		entry.directory_match != GLOB_NONE || !glob_machine_dead(walker->machine, state);
 	if (!directory_matters)
 		return 0;
 	if (found->type == DT_REG && entry.match == GLOB_NONE)
@@ -185,8 +186,8 @@ static int read_entries(struct walker *walker, const struct waiting *directory, 
 
 static int read_directory(struct walker *walker, const struct waiting *directory)
 {
-	int fd = tree_open_plain(walker->root, directory->path, O_RDONLY | O_DIRECTORY,
-	                         &walker->no_openat2);
+	int fd =
+		tree_open_plain(walker->root, directory->path, O_RDONLY | O_DIRECTORY, &walker->no_openat2);
 	int result;
 
 	if (fd < 0) {

@@ -23,8 +23,8 @@ struct glob_entry {
 	const char *name; /* its last component */
 	size_t name_length;
 	enum glob_type type;
-	struct glob_place place; /* of the directory that it is in */
-	uint32_t match;          /* lowest number of the patterns that match, or GLOB_NONE */
+	struct glob_place place;  /* of the directory that it is in */
+	uint32_t match;           /* lowest number of the patterns that match, or GLOB_NONE */
 	uint32_t directory_match; /* the same if it were a directory: for what a link leads to */
 };
 

@@ -67,8 +67,7 @@ bool path_is_within(const char *path, const char *directory)
 
 	if (length == 1) /* "/" */
 		return *path == '/';
-	return strncmp(path, directory, length) == 0 &&
-	       (path[length] == '\0' || path[length] == '/');
+	return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
 bool path_changeable(int fd, const char *name)

@@ -52,7 +52,8 @@ static size_t sort_unique(const void **items, size_t count, compare *order)
 	return kept;
 }
 
-static bool same_items(const void **a, size_t count_a, const void **b, size_t count_b, compare *order)
+static bool same_items(const void **a, size_t count_a, const void **b, size_t count_b,
+                       compare *order)
 {
 	count_a = sort_unique(a, count_a, order);
 	count_b = sort_unique(b, count_b, order);

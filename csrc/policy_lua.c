@@ -152,8 +152,12 @@ static int equal(lua_State *L)
 }
 
 static const luaL_Reg methods[] = {
-	{ "access", access_method },   { "explain", explain_method }, { "rules", rules_method },
-	{ "resolve", resolve_method }, { "spec", spec_method },       { "extend", extend_method },
+	{ "access", access_method },
+	{ "explain", explain_method },
+	{ "rules", rules_method },
+	{ "resolve", resolve_method },
+	{ "spec", spec_method },
+	{ "extend", extend_method },
 	{ NULL, NULL },
 };
 

@@ -75,8 +75,8 @@ static int read_word(struct parser *parser, const struct options *options, const
 		snprintf(list + strlen(list), sizeof list - strlen(list), "%s'%s'", i == 0 ? "" : ", ",
 		         words[i]);
 	}
-	return failure_policy(parser->failure, "%s%s is '%.80s'; it must be one of %s.", options->prefix,
-	                      name, text, list);
+	return failure_policy(parser->failure, "%s%s is '%.80s'; it must be one of %s.",
+	                      options->prefix, name, text, list);
 }
 
 typedef int check_string(struct parser *parser, const char *name, const char **text);
@@ -115,8 +115,9 @@ static int simplify(struct parser *parser, const char *what, const char **path)
 {
 	*path = need(parser, path_simplify(&parser->policy->arena, *path));
 	if (strlen(*path) >= PATH_MAX)
-		return failure_policy(parser->failure, "%s is longer than the %d bytes that a path may have.",
-		                      what, PATH_MAX - 1);
+		return failure_policy(parser->failure,
+		                      "%s is longer than the %d bytes that a path may have.", what,
+		                      PATH_MAX - 1);
 	return 0;
 }
 
@@ -142,15 +143,15 @@ static int check_device(struct parser *parser, const char *what, const char **pa
 	if (check_absolute(parser, what, path) != 0)
 		return -1;
 	if (strncmp(*path, "/dev/", 5) != 0 || path_has_dotdot(*path))
-		return failure_policy(parser->failure, "%s is '%.200s'; it must be a path below /dev.", what,
-		                      *path);
+		return failure_policy(parser->failure, "%s is '%.200s'; it must be a path below /dev.",
+		                      what, *path);
 	return 0;
 }
 
 /* ---- rules ------------------------------------------------------------------------------ */
 
 static const char *const rule_fields[] = { "path",   "glob",    "special", "access",
-	                                   "source", "subpath", NULL };
+	                                       "source", "subpath", NULL };
 
 static int check_path_rule(struct parser *parser, const char *prefix, struct rule *rule)
 {
@@ -176,10 +177,11 @@ static int check_path_rule(struct parser *parser, const char *prefix, struct rul
 static int check_glob_rule(struct parser *parser, const char *prefix, struct rule *rule)
 {
 	if (rule->access != ACCESS_DENY)
-		return failure_policy(parser->failure,
-		                      "%sglob grants '%s' access; a glob can only deny, since what it matches "
-		                      "later would not be granted.",
-		                      prefix, policy_access_words[rule->access]);
+		return failure_policy(
+			parser->failure,
+			"%sglob grants '%s' access; a glob can only deny, since what it matches "
+			"later would not be granted.",
+			prefix, policy_access_words[rule->access]);
 	return glob_check(rule->path, parser->failure);
 }
 
@@ -190,8 +192,8 @@ static int check_special_rule(struct parser *parser, const char *prefix, struct 
 	if (rule->subpath == NULL)
 		return 0;
 	if (rule->special != SPECIAL_WORKSPACE_ROOTS)
-		return failure_policy(parser->failure, "%ssubpath belongs to special 'workspace_roots' only.",
-		                      prefix);
+		return failure_policy(parser->failure,
+		                      "%ssubpath belongs to special 'workspace_roots' only.", prefix);
 	if (*rule->subpath == '\0' || *rule->subpath == '/' || path_has_dotdot(rule->subpath))
 		return failure_policy(parser->failure,
 		                      "%ssubpath is '%.200s'; it must be a relative path without '..'.",
@@ -209,9 +211,8 @@ static int read_form(struct parser *parser, const struct options *options, struc
 	int special = 0;
 	int has_path = read_string(parser, options, "path", &path);
 	int has_glob = has_path < 0 ? -1 : read_string(parser, options, "glob", &glob);
-	int has_special = has_glob < 0 ? -1
-	                               : read_word(parser, options, "special", policy_special_words,
-	                                           &special);
+	int has_special =
+		has_glob < 0 ? -1 : read_word(parser, options, "special", policy_special_words, &special);
 
 	if (has_special < 0)
 		return -1;
@@ -245,10 +246,11 @@ static int read_rule(struct parser *parser, int index, size_t number, struct rul
 	    read_string(parser, &options, "subpath", &rule->subpath) < 0)
 		return -1;
 	if (rule->form != RULE_PATH && rule->source != NULL)
-		return failure_policy(parser->failure, "%ssource belongs to rules with a path only.", prefix);
-	if (rule->form != RULE_SPECIAL && rule->subpath != NULL)
-		return failure_policy(parser->failure, "%ssubpath belongs to special 'workspace_roots' only.",
+		return failure_policy(parser->failure, "%ssource belongs to rules with a path only.",
 		                      prefix);
+	if (rule->form != RULE_SPECIAL && rule->subpath != NULL)
+		return failure_policy(parser->failure,
+		                      "%ssubpath belongs to special 'workspace_roots' only.", prefix);
 	switch (rule->form) {
 	case RULE_PATH:
 		return check_path_rule(parser, prefix, rule);
@@ -306,7 +308,8 @@ static bool is_port(const char *text)
 /* The length of the host that TEXT starts with: a name, `*.name`, `*`, or `[address]`. */
 static size_t host_length(const char *text)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 	size_t length;
 
 	if (*text == '[') {
@@ -327,10 +330,11 @@ static int check_host(struct parser *parser, const char *what, const char **text
 	if (length == 0 || strlen(*text) > 255 + 6 || **text == '.' || strstr(*text, "..") != NULL ||
 	    strncmp(*text, "*.:", 3) == 0 || strcmp(*text, "*.") == 0 ||
 	    (*rest != '\0' && (*rest != ':' || !is_port(rest + 1))))
-		return failure_policy(parser->failure,
-		                      "%s is '%.200s'; it must be a host or host:port, like 'example.org:443', "
-		                      "'*.example.org' or '[::1]:8080'.",
-		                      what, *text);
+		return failure_policy(
+			parser->failure,
+			"%s is '%.200s'; it must be a host or host:port, like 'example.org:443', "
+			"'*.example.org' or '[::1]:8080'.",
+			what, *text);
 	return 0;
 }
 
@@ -351,8 +355,9 @@ static int read_network_table(struct parser *parser, int index)
 	policy->network = (enum network_mode)mode;
 	policy->network_loopback = option_boolean(&options, "loopback", false);
 	allow = read_strings(parser, &options, "allow", &policy->network_allow, false, check_host);
-	deny = allow < 0 ? -1
-	                 : read_strings(parser, &options, "deny", &policy->network_deny, false, check_host);
+	deny = allow < 0
+	           ? -1
+	           : read_strings(parser, &options, "deny", &policy->network_deny, false, check_host);
 	if (deny < 0)
 		return -1;
 	policy->network_filtering = allow + deny > 0;
@@ -360,8 +365,9 @@ static int read_network_table(struct parser *parser, int index)
 		return failure_policy(parser->failure,
 		                      "network.loopback belongs to network mode 'isolated' only.");
 	if (policy->network_filtering && policy->network != NETWORK_PROXY_ONLY)
-		return failure_policy(parser->failure,
-		                      "network.allow and network.deny belong to network mode 'proxy_only' only.");
+		return failure_policy(
+			parser->failure,
+			"network.allow and network.deny belong to network mode 'proxy_only' only.");
 	return 0;
 }
 
@@ -423,10 +429,9 @@ static int read_integer(struct parser *parser, const struct options *options, co
 	if (!option_push_type(options, name, LUA_TNUMBER))
 		return 0;
 	if (!number_to_u64(parser->L, -1, out) || *out < minimum)
-		return failure_policy(parser->failure,
-		                      "%s%s is %g; it must be a whole number from %d to 2^53.",
-		                      options->prefix, name, (double)lua_tonumber(parser->L, -1),
-		                      (int)minimum);
+		return failure_policy(
+			parser->failure, "%s%s is %g; it must be a whole number from %d to 2^53.",
+			options->prefix, name, (double)lua_tonumber(parser->L, -1), (int)minimum);
 	lua_pop(parser->L, 1);
 	return 1;
 }
@@ -467,10 +472,21 @@ static enum choice read_choice(const struct options *options, const char *name, 
 }
 
 static const char *const policy_fields[] = {
-	"filesystem",          "rules",           "workspace_roots", "network",
-	"protected_metadata",  "mount_proc",      "private_tmp",     "private_runtime",
-	"isolate_processes",   "unix_sockets",    "devices",         "limits",
-	"glob_scan_max_depth", "allow_user_namespaces", NULL,
+	"filesystem",
+	"rules",
+	"workspace_roots",
+	"network",
+	"protected_metadata",
+	"mount_proc",
+	"private_tmp",
+	"private_runtime",
+	"isolate_processes",
+	"unix_sockets",
+	"devices",
+	"limits",
+	"glob_scan_max_depth",
+	"allow_user_namespaces",
+	NULL,
 };
 
 static int read_lists(struct parser *parser, const struct options *options)
@@ -488,12 +504,13 @@ static int read_lists(struct parser *parser, const struct options *options)
 
 static void read_flags(struct policy *policy, const struct options *options)
 {
-	policy->isolate_processes = read_choice(options, "isolate_processes", policy->isolate_processes);
+	policy->isolate_processes =
+		read_choice(options, "isolate_processes", policy->isolate_processes);
 	policy->mount_proc = read_choice(options, "mount_proc", policy->mount_proc);
 	policy->private_tmp = option_boolean(options, "private_tmp", policy->private_tmp);
 	policy->private_runtime = option_boolean(options, "private_runtime", policy->private_runtime);
 	policy->allow_user_namespaces =
-	    option_boolean(options, "allow_user_namespaces", policy->allow_user_namespaces);
+		option_boolean(options, "allow_user_namespaces", policy->allow_user_namespaces);
 }
 
 int policy_parse(lua_State *L, int index, const char *function, struct policy *policy,

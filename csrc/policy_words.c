@@ -44,7 +44,8 @@ void policy_set_defaults(struct policy *policy)
 {
 	policy->filesystem = FILESYSTEM_RESTRICTED;
 	policy->network = NETWORK_ISOLATED;
-	policy->protected_metadata.items = (const char **)default_metadata; /* lists are never written */
+	policy->protected_metadata.items =
+		(const char **)default_metadata; /* lists are never written */
 	policy->protected_metadata.count = sizeof default_metadata / sizeof *default_metadata;
 	policy->glob_scan_max_depth = -1;
 	for (size_t i = 0; i < LIMIT_COUNT; i++)

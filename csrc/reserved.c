@@ -15,15 +15,17 @@ static bool names_process(const char *path)
 int reserved_check(const char *written, const char *path, struct failure *failure)
 {
 	if (strcmp(path, "/dev") == 0)
-		return failure_policy(failure,
-		                      "A rule names %s: /dev is always the sandbox's own; use `devices` to add "
-		                      "nodes.",
-		                      written);
+		return failure_policy(
+			failure,
+			"A rule names %s: /dev is always the sandbox's own; use `devices` to add "
+			"nodes.",
+			written);
 	if (strcmp(path, "/proc") == 0)
-		return failure_policy(failure,
-		                      "A rule names %s: /proc is always the sandbox's own; use `mount_proc` to "
-		                      "leave it out.",
-		                      written);
+		return failure_policy(
+			failure,
+			"A rule names %s: /proc is always the sandbox's own; use `mount_proc` to "
+			"leave it out.",
+			written);
 	if (strncmp(path, "/proc/", 6) == 0 && names_process(path + 6))
 		return failure_policy(failure,
 		                      "A rule names %s: processes are not the same inside the sandbox and "

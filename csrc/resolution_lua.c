@@ -169,7 +169,8 @@ static bool ask(lua_State *L, struct resolution *resolution, int path, struct an
 	text = lua_tolstring(L, path, &length);
 	arena_release(&resolution->scratch);
 	if (strlen(text) != length || length == 0) {
-		failure_policy(&failure, length == 0 ? "The path is empty." : "The path contains a NUL byte.");
+		failure_policy(&failure,
+		               length == 0 ? "The path is empty." : "The path contains a NUL byte.");
 		push_failure(L, &failure);
 		return false;
 	}
@@ -380,8 +381,12 @@ static int to_string(lua_State *L)
 }
 
 static const luaL_Reg methods[] = {
-	{ "access", access_method }, { "explain", explain_method }, { "rules", rules_method },
-	{ "notes", notes_method },   { "links", links_method },     { "refusal", refusal_method },
+	{ "access", access_method },
+	{ "explain", explain_method },
+	{ "rules", rules_method },
+	{ "notes", notes_method },
+	{ "links", links_method },
+	{ "refusal", refusal_method },
 	{ NULL, NULL },
 };
 

@@ -29,10 +29,10 @@ static int source_failure(struct resolver *resolver, const char *source, int err
 static int place_remap(struct resolver *resolver, const struct rule *rule, size_t number)
 {
 	struct placing placing = { .written = rule->path,
-		                   .access = rule->access,
-		                   .origin = ORIGIN_RULE,
-		                   .index = number,
-		                   .flags = CANDIDATE_EXPLICIT };
+		                       .access = rule->access,
+		                       .origin = ORIGIN_RULE,
+		                       .index = number,
+		                       .flags = CANDIDATE_EXPLICIT };
 	const struct candidate *other;
 	struct candidate *candidate;
 	struct walk source, walk;
@@ -41,7 +41,7 @@ static int place_remap(struct resolver *resolver, const struct rule *rule, size_
 	/* cwd is a path of the view, which is only being made: it is taken as written. */
 	if (*rule->path != '/')
 		placing.written =
-		    arena_format(&resolver->scratch, "%s/%s", resolver->context->cwd, rule->path);
+			arena_format(&resolver->scratch, "%s/%s", resolver->context->cwd, rule->path);
 	if (placing.written == NULL)
 		return resolver_memory(resolver);
 
@@ -62,7 +62,7 @@ static int place_remap(struct resolver *resolver, const struct rule *rule, size_
 	candidate->source = source.node;
 	candidate->source_link_count = source.link_count;
 	candidate->source_links =
-	    arena_array(&resolver->scratch, source.link_count + 1, sizeof *candidate->source_links);
+		arena_array(&resolver->scratch, source.link_count + 1, sizeof *candidate->source_links);
 	if (candidate->source_links == NULL)
 		return resolver_memory(resolver);
 	memcpy(candidate->source_links, source.links, source.link_count * sizeof *source.links);
@@ -139,8 +139,8 @@ static int start(struct resolver *resolver)
 static int find_cwd(struct resolver *resolver)
 {
 	struct resolved *out = resolver->out;
-	int error = tree_walk(resolver->view, resolver->view->root, resolver->context->cwd,
-	                      &resolver->cwd);
+	int error =
+		tree_walk(resolver->view, resolver->view->root, resolver->context->cwd, &resolver->cwd);
 
 	if (error == ENOMEM)
 		return resolver_memory(resolver);
@@ -160,7 +160,7 @@ static int find_workspace_roots(struct resolver *resolver)
 	const struct strings *roots = &resolver->policy->workspace_roots;
 
 	resolver->workspace_roots =
-	    arena_array(&resolver->scratch, roots->count + 1, sizeof *resolver->workspace_roots);
+		arena_array(&resolver->scratch, roots->count + 1, sizeof *resolver->workspace_roots);
 	if (resolver->workspace_roots == NULL)
 		return resolver_memory(resolver);
 	for (size_t i = 0; i < roots->count; i++) {
@@ -175,7 +175,8 @@ static int find_workspace_roots(struct resolver *resolver)
 		else
 			resolver_refuse(resolver, "Create it, or leave it out of workspace_roots.",
 			                "The workspace root %s %s.", roots->items[i],
-			                walk.node->kind == NODE_CLOSED ? "cannot be looked up: Permission denied"
+			                walk.node->kind == NODE_CLOSED
+			                    ? "cannot be looked up: Permission denied"
 			                : resolver_exists(resolver, walk.node) ? "is not a directory"
 			                                                       : "does not exist");
 	}
@@ -187,10 +188,10 @@ static int find_workspace_roots(struct resolver *resolver)
 static int place_rule(struct resolver *resolver, const struct rule *rule, size_t number)
 {
 	struct placing placing = { .written = rule->path,
-		                   .access = rule->access,
-		                   .origin = ORIGIN_RULE,
-		                   .index = number,
-		                   .flags = CANDIDATE_EXPLICIT };
+		                       .access = rule->access,
+		                       .origin = ORIGIN_RULE,
+		                       .index = number,
+		                       .flags = CANDIDATE_EXPLICIT };
 	struct walk walk;
 	char text[PATH_MAX];
 	int followed = resolver_walk(resolver, rule->path, 0, &walk);
@@ -208,8 +209,8 @@ static int place_rules(struct resolver *resolver)
 	char text[PATH_MAX];
 
 	for (size_t i = 0; i < resolver->remap_count; i++)
-		if (reserved_check(resolver->remaps[i]->written,
-		                   tree_text(resolver->remaps[i]->node, text), resolver->failure) != 0)
+		if (reserved_check(resolver->remaps[i]->written, tree_text(resolver->remaps[i]->node, text),
+		                   resolver->failure) != 0)
 			return -1;
 	for (size_t i = 0; i < policy->rule_count; i++) {
 		const struct rule *rule = &policy->rules[i];
@@ -274,7 +275,8 @@ static void drop_narrowing(struct candidate *const *sorted, size_t count, bool *
  * Leaves out what takes part on conditions only.  What was dropped may have narrowed
  * the place of another one: until nothing changes.
  */
-static int drop_conditional(struct resolver *resolver, struct candidate *const *sorted, size_t count)
+static int drop_conditional(struct resolver *resolver, struct candidate *const *sorted,
+                            size_t count)
 {
 	bool changed;
 
@@ -347,7 +349,7 @@ static int settle_missing(struct resolver *resolver, struct candidate *candidate
 static int settle(struct resolver *resolver)
 {
 	struct candidate **sorted =
-	    arena_array(&resolver->scratch, resolver->count + 1, sizeof *sorted);
+		arena_array(&resolver->scratch, resolver->count + 1, sizeof *sorted);
 
 	if (sorted == NULL)
 		return resolver_memory(resolver);
@@ -360,8 +362,7 @@ static int settle(struct resolver *resolver)
 		struct candidate *candidate = sorted[i];
 		if (candidate->dropped || (candidate->flags & CANDIDATE_OWN))
 			continue;
-		if (!resolver_exists(resolver, candidate->node) &&
-		    settle_missing(resolver, candidate) != 0)
+		if (!resolver_exists(resolver, candidate->node) && settle_missing(resolver, candidate) != 0)
 			return -1;
 	}
 	return 0;
@@ -377,8 +378,7 @@ static int resolve_rules(struct resolver *resolver)
 	if (resolve_system(resolver) != 0 || place_rules(resolver) != 0 ||
 	    resolve_specials(resolver) != 0)
 		return -1;
-	if (settle(resolver) != 0 || resolve_runtime(resolver) != 0 ||
-	    resolve_metadata(resolver) != 0)
+	if (settle(resolver) != 0 || resolve_runtime(resolver) != 0 || resolve_metadata(resolver) != 0)
 		return -1;
 	if (drop_conditional(resolver, NULL, 0) != 0 || refuse_links(resolver) != 0)
 		return -1;
@@ -388,8 +388,8 @@ static int resolve_rules(struct resolver *resolver)
 static int resolve_external(struct resolver *resolver)
 {
 	struct placing everything = { .written = "/",
-		                      .access = ACCESS_WRITE,
-		                      .origin = ORIGIN_FILESYSTEM };
+		                          .access = ACCESS_WRITE,
+		                          .origin = ORIGIN_FILESYSTEM };
 
 	return find_cwd(resolver) != 0 ? -1 : resolver_place_path(resolver, &everything);
 }

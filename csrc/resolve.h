@@ -64,7 +64,7 @@ struct resolved_note {
 };
 
 struct resolved {
-	struct arena arena; /* owns everything below */
+	struct arena arena;          /* owns everything below */
 	struct resolved_rule *rules; /* by depth, then path; every path once */
 	size_t count;
 	struct resolved_link *links;
@@ -75,7 +75,7 @@ struct resolved {
 	size_t table_size;
 	const size_t *overlays; /* numbers of rules that show something else than the host's object */
 	size_t overlay_count;
-	const char *cwd;  /* canonical; NULL where it does not exist */
+	const char *cwd; /* canonical; NULL where it does not exist */
 	dev_t cwd_device;
 	ino_t cwd_inode;
 	/*
@@ -116,7 +116,7 @@ const struct resolved_rule *resolved_find(const struct resolved *resolved, const
 struct answer {
 	enum access access;
 	const struct resolved_rule *rule; /* that decided; NULL where none applies */
-	const char *path;   /* canonical, as far as it could be followed */
+	const char *path;                 /* canonical, as far as it could be followed */
 	const char *reason; /* why it is denied whatever the rules say, a clause; or NULL */
 };
 

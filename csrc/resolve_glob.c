@@ -17,8 +17,8 @@
  */
 struct search {
 	struct resolver *resolver;
-	struct node *root;  /* of the search */
-	struct node *base;  /* what is being walked: root, or a remapped place below it */
+	struct node *root; /* of the search */
+	struct node *base; /* what is being walked: root, or a remapped place below it */
 };
 
 /* Whether nothing is to be masked in NODE: denied, or not the host's. */
@@ -54,13 +54,13 @@ static bool enter(void *data, const struct glob_entry *entry, struct glob_place 
 	return !covered || (node != NULL && node->rules_below);
 }
 
-static int mask(struct search *search, const struct walk *walk, const char *written, uint32_t number)
+static int mask(struct search *search, const struct walk *walk, const char *written,
+                uint32_t number)
 {
 	struct resolver *resolver = search->resolver;
-	struct placing placing = { .written = written,
-		                   .access = ACCESS_DENY,
-		                   .origin = ORIGIN_GLOB,
-		                   .index = number };
+	struct placing placing = {
+		.written = written, .access = ACCESS_DENY, .origin = ORIGIN_GLOB, .index = number
+	};
 
 	/* One mask is enough, and the pattern written first is the one to name. */
 	for (const struct candidate *rule = walk->node->rules; rule != NULL; rule = rule->next)
@@ -85,8 +85,10 @@ static int mask_target(struct search *search, const struct glob_entry *entry, co
 	if (error == ELOOP || error == ENAMETOOLONG)
 		return 0;
 	if (error != 0) {
-		failure_policy(resolver->failure, "The symbolic link %s, which a deny glob matches, cannot be "
-		               "followed: %s.", written, strerror(error));
+		failure_policy(resolver->failure,
+		               "The symbolic link %s, which a deny glob matches, cannot be "
+		               "followed: %s.",
+		               written, strerror(error));
 		resolver->failure->errnum = error;
 		return -1;
 	}
@@ -95,10 +97,11 @@ static int mask_target(struct search *search, const struct glob_entry *entry, co
 	    access_at(walk.node) == ACCESS_DENY || (rule_at(walk.node)->flags & CANDIDATE_OWN))
 		return 0;
 	if (node_is_within(search->root, walk.node))
-		return resolver_refuse(resolver, "Remove the link.",
-		                       "A deny glob matches the symbolic link %s, which leads to %s: that would "
-		                       "deny the whole search.",
-		                       written, tree_text(walk.node, text));
+		return resolver_refuse(
+			resolver, "Remove the link.",
+			"A deny glob matches the symbolic link %s, which leads to %s: that would "
+			"deny the whole search.",
+			written, tree_text(walk.node, text));
 	walk.link_count = 0; /* the mask does not depend on the link */
 	return mask(search, &walk, written, number);
 }
@@ -137,8 +140,10 @@ static int found(void *data, const struct glob_entry *entry)
 	if (known != NULL && known->best != NULL && (known->best->flags & CANDIDATE_OWN))
 		return 0;
 	if (strlen(written) >= PATH_MAX)
-		return failure_policy(resolver->failure, "A deny glob matches %.200s…, whose path is too long "
-		                      "to be masked.", written);
+		return failure_policy(resolver->failure,
+		                      "A deny glob matches %.200s…, whose path is too long "
+		                      "to be masked.",
+		                      written);
 	walk.node = node_below(search, entry->path);
 	if (walk.node == NULL)
 		return resolver_memory(resolver);
@@ -185,7 +190,7 @@ static int match_remap(struct search *search, const struct globs *globs, const c
 	struct walk walk = { .node = search->base };
 	bool directory = search->base->kind == NODE_DIRECTORY;
 	uint32_t state, match = GLOB_NONE;
-	char text[PATH_MAX];
+	const char *written;
 
 	if (machine == NULL)
 		return resolver_memory(resolver);
@@ -199,8 +204,8 @@ static int match_remap(struct search *search, const struct globs *globs, const c
 		return resolver_memory(resolver);
 	if (match == GLOB_NONE || is_covered(rule_at(search->base)))
 		return 0;
-	return mask(search, &walk, arena_format(&resolver->scratch, "%s", tree_text(search->base, text)),
-	            match);
+	written = tree_copy_text(search->base, &resolver->scratch);
+	return written == NULL ? resolver_memory(resolver) : mask(search, &walk, written, match);
 }
 
 /* A remapped place below the root of the search, which the walk of the root leaves out. */
@@ -209,18 +214,25 @@ static int search_remap(struct search *search, const struct globs *globs,
 {
 	int64_t depth = (int64_t)remap->node->depth - (int64_t)search->root->depth;
 	int64_t max_depth = search->resolver->policy->glob_scan_max_depth;
-	char text[PATH_MAX], relative[PATH_MAX + 1];
+	char text[PATH_MAX];
+	const char *below;
+	char *relative;
+	size_t length;
 
 	if (max_depth >= 0 && depth > max_depth)
 		return 0;
 	search->base = remap->node;
-	/* At the root, the path is no longer than its own slash. */
-	strcpy(relative, tree_text(remap->node, text) + search->root->path_length + 1);
+	below = tree_text(remap->node, text) + search->root->path_length + 1;
+	length = strlen(below);
+	relative = arena_alloc(&search->resolver->scratch, length + 2); /* room for a slash */
+	if (relative == NULL)
+		return resolver_memory(search->resolver);
+	memcpy(relative, below, length);
 	if (match_remap(search, globs, relative) != 0)
 		return -1;
 	if (remap->node->kind != NODE_DIRECTORY || depth == max_depth)
 		return 0;
-	strcat(relative, "/");
+	relative[length] = '/';
 	return search_directory(search, globs, relative, max_depth < 0 ? -1 : max_depth - depth);
 }
 

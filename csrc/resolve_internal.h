@@ -22,9 +22,9 @@ enum candidate_flag {
 struct candidate {
 	struct candidate *next; /* at the same node */
 	struct node *node;
-	struct node *source;  /* in the host tree; NULL where the rule does not remap */
+	struct node *source; /* in the host tree; NULL where the rule does not remap */
 	const char *written;
-	struct node **links;  /* traversed on the way to node */
+	struct node **links; /* traversed on the way to node */
 	size_t link_count;
 	struct node **source_links; /* traversed on the way to source, in the host tree */
 	size_t source_link_count;
@@ -49,7 +49,7 @@ struct resolver {
 	size_t room;
 	struct candidate **remaps; /* the first remap_count candidates remap */
 	size_t remap_count;
-	struct walk cwd;   /* of the context's cwd */
+	struct walk cwd;               /* of the context's cwd */
 	struct node **workspace_roots; /* canonical; those that exist */
 	size_t workspace_root_count;
 	size_t note_room;
@@ -61,11 +61,11 @@ int resolver_memory(struct resolver *resolver);
 
 /* Records a note about PATH (copied). */
 int resolver_note(struct resolver *resolver, const char *path, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* Refuses to launch, unless something was refused before. Always 0. */
 int resolver_refuse(struct resolver *resolver, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * Walks the view from cwd (or the root).  1: done; 0: it cannot be followed, which
@@ -115,14 +115,14 @@ void resolver_check_closed(struct resolver *resolver, const struct candidate *ca
 bool node_is_within(const struct node *node, const struct node *ancestor);
 
 /* The parts, in the order in which they are done. */
-int resolve_remaps(struct resolver *resolver);      /* resolve.c */
-int resolve_system(struct resolver *resolver);      /* resolve_system.c: /, /dev, /proc, private_tmp */
-int resolve_specials(struct resolver *resolver);    /* resolve_specials.c */
-int resolve_runtime(struct resolver *resolver);     /* resolve_system.c: private_runtime */
-int resolve_metadata(struct resolver *resolver);    /* resolve_metadata.c */
-int resolve_globs(struct resolver *resolver);       /* resolve_glob.c */
+int resolve_remaps(struct resolver *resolver);   /* resolve.c */
+int resolve_system(struct resolver *resolver);   /* resolve_system.c: /, /dev, /proc, private_tmp */
+int resolve_specials(struct resolver *resolver); /* resolve_specials.c */
+int resolve_runtime(struct resolver *resolver);  /* resolve_system.c: private_runtime */
+int resolve_metadata(struct resolver *resolver); /* resolve_metadata.c */
+int resolve_globs(struct resolver *resolver);    /* resolve_glob.c */
 
 /* Collects what is left into resolver->out. */
-int resolve_collect(struct resolver *resolver);     /* resolve_collect.c */
+int resolve_collect(struct resolver *resolver); /* resolve_collect.c */
 
 #endif

@@ -109,15 +109,15 @@ static int protect_target(struct resolver *resolver, struct node *root, struct n
 {
 	char text[PATH_MAX];
 	const char *directory = tree_text(from, text);
-	struct placing placing = { .access = ACCESS_READ,
-		                   .origin = ORIGIN_PROTECTED };
+	struct placing placing = { .access = ACCESS_READ, .origin = ORIGIN_PROTECTED };
 	struct walk walk;
 	int followed;
 
 	*target = NULL;
-	placing.written = *pointer == '/' ? pointer
-	                                  : arena_format(&resolver->scratch, "%s/%s",
-	                                                 from->parent == NULL ? "" : directory, pointer);
+	placing.written = *pointer == '/'
+	                      ? pointer
+	                      : arena_format(&resolver->scratch, "%s/%s",
+	                                     from->parent == NULL ? "" : directory, pointer);
 	if (placing.written == NULL)
 		return resolver_memory(resolver);
 	/* No such path can exist: the pointer is broken. */
@@ -185,8 +185,7 @@ static int protect_repository(struct resolver *resolver, struct node *root, stru
 static int protect_name(struct resolver *resolver, struct node *root, const char *name)
 {
 	char text[PATH_MAX];
-	struct placing placing = { .access = ACCESS_READ,
-		                   .origin = ORIGIN_PROTECTED };
+	struct placing placing = { .access = ACCESS_READ, .origin = ORIGIN_PROTECTED };
 	struct node *literal = tree_child(resolver->view, root, name, strlen(name));
 	struct walk walk;
 	int followed;

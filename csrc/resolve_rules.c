@@ -176,10 +176,11 @@ int resolver_walk(struct resolver *resolver, const char *path, unsigned flags, s
 		return resolver_note(resolver, path, "%s is left out: %s.", path, strerror(error));
 	if (error == ELOOP && walk->link_count > 0) {
 		const char *link = tree_text(walk->links[0], text);
-		return resolver_refuse(resolver, "Replace the symbolic link by a real directory or file.",
-		                       "%s cannot be resolved: the symbolic link %s leads through more than "
-		                       "%d links.",
-		                       path, link, TREE_LINKS_MAX);
+		return resolver_refuse(
+			resolver, "Replace the symbolic link by a real directory or file.",
+			"%s cannot be resolved: the symbolic link %s leads through more than "
+			"%d links.",
+			path, link, TREE_LINKS_MAX);
 	}
 	if (error == ENAMETOOLONG)
 		return failure_policy(resolver->failure, "The path %.200s… is too long.", path);
@@ -323,8 +324,8 @@ void resolver_check_closed(struct resolver *resolver, const struct candidate *ca
 /* ---- links that a command could replace ------------------------------------------- */
 
 /* The node of the view that shows host directory NODE where VIEW shows SOURCE, or NULL. */
-static struct node *shown_at(struct resolver *resolver, struct node *node, const struct node *source,
-                             struct node *view)
+static struct node *shown_at(struct resolver *resolver, struct node *node,
+                             const struct node *source, struct node *view)
 {
 	struct node *parent;
 

@@ -9,13 +9,38 @@
 
 /* What a program needs of a system to start, and to know names, times and certificates. */
 static const char *const minimal_paths[] = {
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives",
-	"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/host.conf",
-	"/etc/resolv.conf", "/etc/localtime", "/etc/timezone",
-	"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/ca-certificates.conf",
-	"/etc/pki", "/etc/protocols", "/etc/services", "/etc/mime.types", "/etc/terminfo",
-	"/etc/locale.alias", "/etc/inputrc", "/nix/store", "/run/current-system/sw",
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc/ld.so.cache",
+	"/etc/ld.so.conf",
+	"/etc/ld.so.conf.d",
+	"/etc/alternatives",
+	"/etc/passwd",
+	"/etc/group",
+	"/etc/nsswitch.conf",
+	"/etc/hosts",
+	"/etc/host.conf",
+	"/etc/resolv.conf",
+	"/etc/localtime",
+	"/etc/timezone",
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	"/etc/ca-certificates",
+	"/etc/ca-certificates.conf",
+	"/etc/pki",
+	"/etc/protocols",
+	"/etc/services",
+	"/etc/mime.types",
+	"/etc/terminfo",
+	"/etc/locale.alias",
+	"/etc/inputrc",
+	"/nix/store",
+	"/run/current-system/sw",
 };
 
 struct placed_special {
@@ -28,10 +53,10 @@ static struct placing placing_of(const struct placed_special *special, const cha
                                  unsigned flags)
 {
 	return (struct placing){ .written = path,
-		                 .access = special->rule->access,
-		                 .origin = ORIGIN_SPECIAL,
-		                 .index = special->number,
-		                 .flags = flags };
+		                     .access = special->rule->access,
+		                     .origin = ORIGIN_SPECIAL,
+		                     .index = special->number,
+		                     .flags = flags };
 }
 
 static int place(const struct placed_special *special, const struct walk *walk, const char *path,
@@ -60,7 +85,8 @@ static int place_minimal(const struct placed_special *special)
 {
 	for (size_t i = 0; i < sizeof minimal_paths / sizeof *minimal_paths; i++) {
 		struct walk walk;
-		int followed = resolver_walk(special->resolver, minimal_paths[i], CANDIDATE_OPTIONAL, &walk);
+		int followed =
+			resolver_walk(special->resolver, minimal_paths[i], CANDIDATE_OPTIONAL, &walk);
 		if (followed < 0)
 			return -1;
 		/* No host has all of them: what is missing is not worth a note. */
@@ -180,9 +206,9 @@ static int place_temporary(const struct placed_special *special, const char *pat
 {
 	struct resolver *resolver = special->resolver;
 	struct placing placing = { .written = path,
-		                   .access = ACCESS_WRITE,
-		                   .origin = ORIGIN_PRIVATE_TMP,
-		                   .flags = CANDIDATE_OWN };
+		                       .access = ACCESS_WRITE,
+		                       .origin = ORIGIN_PRIVATE_TMP,
+		                       .flags = CANDIDATE_OWN };
 	struct walk walk;
 	int followed = resolver_walk(resolver, path, 0, &walk);
 

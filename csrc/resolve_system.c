@@ -10,11 +10,11 @@ static const struct own_node {
 	enum access access;
 	enum node_kind kind;
 } own_nodes[] = {
-	{ "/dev", ACCESS_READ, NODE_DIRECTORY },        { "/dev/null", ACCESS_WRITE, NODE_OTHER },
-	{ "/dev/zero", ACCESS_WRITE, NODE_OTHER },      { "/dev/full", ACCESS_WRITE, NODE_OTHER },
-	{ "/dev/random", ACCESS_WRITE, NODE_OTHER },    { "/dev/urandom", ACCESS_WRITE, NODE_OTHER },
-	{ "/dev/tty", ACCESS_WRITE, NODE_OTHER },       { "/dev/shm", ACCESS_WRITE, NODE_DIRECTORY },
-	{ "/dev/pts", ACCESS_WRITE, NODE_DIRECTORY },   { "/dev/ptmx", ACCESS_WRITE, NODE_OTHER },
+	{ "/dev", ACCESS_READ, NODE_DIRECTORY },      { "/dev/null", ACCESS_WRITE, NODE_OTHER },
+	{ "/dev/zero", ACCESS_WRITE, NODE_OTHER },    { "/dev/full", ACCESS_WRITE, NODE_OTHER },
+	{ "/dev/random", ACCESS_WRITE, NODE_OTHER },  { "/dev/urandom", ACCESS_WRITE, NODE_OTHER },
+	{ "/dev/tty", ACCESS_WRITE, NODE_OTHER },     { "/dev/shm", ACCESS_WRITE, NODE_DIRECTORY },
+	{ "/dev/pts", ACCESS_WRITE, NODE_DIRECTORY }, { "/dev/ptmx", ACCESS_WRITE, NODE_OTHER },
 };
 
 /* The node of a literal path: nothing on the way is looked up. */
@@ -83,9 +83,9 @@ static int place_proc(struct resolver *resolver)
 static int place_private_tmp(struct resolver *resolver, const char *path)
 {
 	struct placing placing = { .written = path,
-		                   .access = ACCESS_WRITE,
-		                   .origin = ORIGIN_PRIVATE_TMP,
-		                   .flags = CANDIDATE_OWN };
+		                       .access = ACCESS_WRITE,
+		                       .origin = ORIGIN_PRIVATE_TMP,
+		                       .flags = CANDIDATE_OWN };
 	struct walk walk;
 	int followed = resolver_walk(resolver, path, 0, &walk);
 
@@ -97,8 +97,8 @@ static int place_private_tmp(struct resolver *resolver, const char *path)
 static int place_everything(struct resolver *resolver)
 {
 	struct placing everything = { .written = "/",
-		                      .access = ACCESS_WRITE,
-		                      .origin = ORIGIN_FILESYSTEM };
+		                          .access = ACCESS_WRITE,
+		                          .origin = ORIGIN_FILESYSTEM };
 
 	return resolver_place_path(resolver, &everything);
 }
@@ -109,8 +109,8 @@ int resolve_system(struct resolver *resolver)
 
 	if (policy->filesystem == FILESYSTEM_UNRESTRICTED && place_everything(resolver) != 0)
 		return -1;
-	if (policy->private_tmp && (place_private_tmp(resolver, "/tmp") != 0 ||
-	                            place_private_tmp(resolver, "/var/tmp") != 0))
+	if (policy->private_tmp &&
+	    (place_private_tmp(resolver, "/tmp") != 0 || place_private_tmp(resolver, "/var/tmp") != 0))
 		return -1;
 	return place_dev(resolver) != 0 || place_proc(resolver) != 0 ? -1 : 0;
 }
@@ -119,14 +119,14 @@ int resolve_system(struct resolver *resolver)
 
 /* What programs need of /run that is no socket: name resolution, and NixOS's system. */
 static const char *const reopened[] = { "/etc/resolv.conf", "/run/current-system",
-	                                "/run/opengl-driver" };
+	                                    "/run/opengl-driver" };
 
 static int reopen(struct resolver *resolver, const char *path, const struct node *runtime)
 {
 	struct placing placing = { .written = path,
-		                   .access = ACCESS_READ,
-		                   .origin = ORIGIN_PRIVATE_RUNTIME,
-		                   .flags = CANDIDATE_OPTIONAL };
+		                       .access = ACCESS_READ,
+		                       .origin = ORIGIN_PRIVATE_RUNTIME,
+		                       .flags = CANDIDATE_OPTIONAL };
 	struct walk walk;
 	int followed = resolver_walk(resolver, path, CANDIDATE_OPTIONAL, &walk);
 
@@ -140,9 +140,9 @@ static int reopen(struct resolver *resolver, const char *path, const struct node
 
 static int hide(struct resolver *resolver, const char *path)
 {
-	struct placing placing = {
-		.written = path, .access = ACCESS_DENY, .origin = ORIGIN_PRIVATE_RUNTIME
-	};
+	struct placing placing = { .written = path,
+		                       .access = ACCESS_DENY,
+		                       .origin = ORIGIN_PRIVATE_RUNTIME };
 	struct walk walk;
 	int followed = resolver_walk(resolver, path, CANDIDATE_OPTIONAL, &walk);
 

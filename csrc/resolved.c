@@ -1,7 +1,7 @@
 /* Questions to a finished resolution. */
 #include <errno.h>
-#include <stdlib.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "path.h"

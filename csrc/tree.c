@@ -27,9 +27,9 @@ static int open_by_component(int directory, const char *path, int flags)
 		if (length <= NAME_MAX) {
 			memcpy(text, name, length);
 			text[length] = '\0';
-			next = openat(fd, text,
-			              last ? flags | O_NOFOLLOW
-			                   : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			next =
+				openat(fd, text,
+			           last ? flags | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		} else {
 			errno = ENAMETOOLONG;
 		}
@@ -122,9 +122,8 @@ static struct node *find_child(const struct tree *tree, const struct node *paren
 {
 	struct node *node = tree->buckets[hash % tree->bucket_count];
 
-	while (node != NULL &&
-	       (node->hash != hash || node->parent != parent || node->name_length != length ||
-	        memcmp(node->name, name, length) != 0))
+	while (node != NULL && (node->hash != hash || node->parent != parent ||
+	                        node->name_length != length || memcmp(node->name, name, length) != 0))
 		node = node->chain;
 	return node;
 }
@@ -284,8 +283,8 @@ static int find_host(struct tree *tree, struct node *node)
 {
 	int error;
 
-	if (node->host != NULL)
-		return 0;
+	if (node->host != NULL || node->parent == NULL)
+		return 0; /* a root has one from the beginning */
 	error = find_host(tree, node->parent);
 	if (error != 0)
 		return error;

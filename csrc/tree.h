@@ -41,7 +41,7 @@ struct node {
 	struct node *chain;  /* of the hash bucket */
 	struct node *host;   /* what stands behind it; itself in a host tree */
 	const char *name;
-	const char *target;  /* NODE_LINK: its text */
+	const char *target;      /* NODE_LINK: its text */
 	struct candidate *rules; /* placed here, see resolve_internal.h */
 	struct candidate *best;  /* the one that counts */
 	dev_t device;
@@ -49,7 +49,7 @@ struct node {
 	mode_t mode;
 	uid_t owner;
 	uint32_t hash;
-	uint32_t depth;       /* components; 0 at the root */
+	uint32_t depth; /* components; 0 at the root */
 	uint32_t name_length;
 	uint32_t path_length; /* of the whole path, at the root 0 */
 	enum node_kind kind;
@@ -79,7 +79,7 @@ struct tree {
 };
 
 struct walk {
-	struct node *node; /* where the path leads; never a NODE_LINK */
+	struct node *node;                  /* where the path leads; never a NODE_LINK */
 	struct node *links[TREE_LINKS_MAX]; /* traversed, in order */
 	size_t link_count;
 };

@@ -111,7 +111,8 @@ describe("a deny glob", function()
     make(root, { "s/inner/file", "s/inner/x.key", "s/other" })
     local policy = policy_of(root, { "s", "*.key" }, {
       rules = { { path = root, access = "write" }, { path = root .. "/s", access = "write" },
-        { path = root .. "/s/inner", access = "read" }, { glob = "s", access = "deny" }, { glob = "*.key", access = "deny" } },
+        { path = root .. "/s/inner", access = "read" }, { glob = "s", access = "deny" }, { glob = "*.key",
+          access = "deny" } },
     })
     assert.equal("deny", (policy:access(root .. "/s")))
     assert.equal("deny", (policy:access(root .. "/s/other")))
@@ -131,7 +132,8 @@ describe("a deny glob", function()
     support.symlink("dangling", root .. "/z.key")
     support.symlink("l.key", root .. "/l.key")
     local policy = policy_of(root, { "*.key" }, { rules = {
-      { special = "workspace_roots", access = "write" }, { path = outside, access = "read" }, { glob = "*.key", access = "deny" } } })
+      { special = "workspace_roots", access = "write" }, { path = outside, access = "read" }, { glob = "*.key",
+        access = "deny" } } })
     assert.equal("deny", (policy:access(outside .. "/real")))
     assert.equal("read", (policy:access(outside .. "/unrelated")))
     assert.equal("deny", (policy:access(root .. "/inner")))
@@ -150,7 +152,8 @@ describe("a deny glob", function()
 
   it("refuses a matching link whose target would deny the whole search", function()
     support.symlink("/", root .. "/x.key")
-    local policy = policy_of(root, { "*.key" }, { rules = { { special = "root", access = "write" }, { glob = "*.key", access = "deny" } } })
+    local policy = policy_of(root, { "*.key" }, { rules = { { special = "root", access = "write" }, { glob = "*.key",
+      access = "deny" } } })
     assert.truthy(tostring(policy:resolve():refusal()):find(root .. "/x.key", 1, true))
   end)
 
@@ -166,11 +169,13 @@ describe("a deny glob", function()
     local other = support.tempdir()
     make(root, { "a.key" })
     make(other, { "b.key" })
-    local policy = assert(sandbox.policy { rules = { { special = "root", access = "read" }, { glob = "/*.key", access = "deny" } },
+    local policy = assert(sandbox.policy { rules = { { special = "root", access = "read" }, { glob = "/*.key",
+      access = "deny" } },
       workspace_roots = { root, other } })
     assert.equal("deny", (policy:access(root .. "/a.key", { cwd = "/" })))
     assert.equal("deny", (policy:access(other .. "/b.key", { cwd = "/" })))
-    policy = assert(sandbox.policy { rules = { { path = root, access = "read" }, { glob = "*.key", access = "deny" } } })
+    policy = assert(sandbox.policy { rules = { { path = root, access = "read" }, { glob = "*.key",
+      access = "deny" } } })
     assert.equal("deny", (policy:access("a.key", { cwd = root })))
     assert.equal("read", (policy:access(root .. "/a.key", { cwd = other })))
   end)
@@ -180,8 +185,10 @@ describe("a deny glob", function()
     make(source, { "k.key", "sub/l.key", "m" })
     make(root, { "view/", "x.key" })
     local policy = policy_of(root, {}, { rules = {
-      { special = "workspace_roots", access = "write" }, { glob = "*.key", access = "deny" }, { glob = "/view/m", access = "deny" },
-      { path = root .. "/view", source = source, access = "read" }, { path = root .. "/x.key", source = source .. "/m", access = "read" } } })
+      { special = "workspace_roots", access = "write" }, { glob = "*.key", access = "deny" }, { glob = "/view/m",
+        access = "deny" },
+      { path = root .. "/view", source = source, access = "read" }, { path = root .. "/x.key",
+        source = source .. "/m", access = "read" } } })
     assert.equal("deny", (policy:access(root .. "/view/k.key")))
     assert.equal("deny", (policy:access(root .. "/view/sub/l.key")))
     assert.equal("deny", (policy:access(root .. "/view/m")))
@@ -229,7 +236,8 @@ describe("deny globs and ripgrep", function()
   local names = { "a", "b", "c", "ab", "abc", ".h", "x.key", "y.pem", "a-b", "a]b", "[a]", "foo bar", "a,b", "{a}", "A",
     "*", "?", "a\\b", "\195\169" }
   local atoms = { "a", "b", "c", "*", "**", "?", "[ab]", "[!a]", "[a-c]", "{a,b}", "{ab,c*}", "/", "/", "**/", "/**",
-    "/**/", ".h", "*.key", "\\*", "x.", "[]a]", "[^.]", "{*.key,*.pem}", "{**/a,b/c}", ",", "-", "{a,}", "{a/b,c}", "[a-]",
+    "/**/", ".h", "*.key", "\\*", "x.", "[]a]", "[^.]", "{*.key,*.pem}", "{**/a,b/c}", ",", "-", "{a,}", "{a/b,c}",
+      "[a-]",
     "\195\169", "{a/**/b,c}", "[*]" }
 
   -- The same numbers on every Lua.
@@ -270,7 +278,8 @@ describe("deny globs and ripgrep", function()
 
   local function compare(root, files, glob, depth)
     local wanted = listed(root, glob, depth)
-    local policy = sandbox.policy { rules = { { special = "workspace_roots", access = "read" }, { glob = glob, access = "deny" } },
+    local policy = sandbox.policy { rules = { { special = "workspace_roots", access = "read" }, { glob = glob,
+      access = "deny" } },
       workspace_roots = { root }, glob_scan_max_depth = depth }
     -- A pattern that cannot match anything is an error here, and lists nothing there.
     if not policy then
@@ -281,7 +290,8 @@ describe("deny globs and ripgrep", function()
       ours[rule.path:sub(#root + 2)] = rule.origin == "glob" or nil
     end
     for _, path in ipairs(files) do
-      if not wanted or (wanted[path] and not (ours[path] or is_below(path, ours))) or (ours[path] and not wanted[path]) then
+      if not wanted or (wanted[path] and not (ours[path] or is_below(path,
+        ours))) or (ours[path] and not wanted[path]) then
         return false
       end
     end

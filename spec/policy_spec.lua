@@ -71,11 +71,13 @@ describe("a policy's fields", function()
       { network = "foo" }, { network = { mode = "foo" } }, { unix_sockets = "some" }, { unix_sockets = { "x" } },
       { network = { mode = "enabled", loopback = true } }, { network = { mode = "isolated", allow = {} } },
       { protected_metadata = { "a/b" } }, { protected_metadata = { ".." } }, { protected_metadata = { "" } },
-      { devices = { "/etc/passwd" } }, { devices = { "/dev/../etc" } }, { devices = { "dri" } }, { devices = { "/dev" } },
+      { devices = { "/etc/passwd" } }, { devices = { "/dev/../etc" } }, { devices = { "dri" } },
+        { devices = { "/dev" } },
       { rules = { { access = "read" } } }, { rules = { { path = "/", glob = "*", access = "deny" } } },
       { rules = { { path = "/", special = "root", access = "deny" } } }, { rules = { { path = "/", access = "rw" } } },
       { rules = { { special = "moon", access = "read" } } }, { rules = { { path = "", access = "read" } } },
-      { rules = { { special = "minimal", access = "write" } } }, { rules = { { special = "minimal", access = "deny" } } },
+      { rules = { { special = "minimal", access = "write" } } }, { rules = { { special = "minimal",
+        access = "deny" } } },
       { rules = { { special = "workspace_roots", subpath = "../x", access = "read" } } },
       { rules = { { special = "workspace_roots", subpath = "/x", access = "read" } } },
       { rules = { { special = "workspace_roots", subpath = "", access = "read" } } },
@@ -87,7 +89,8 @@ describe("a policy's fields", function()
       { rules = { { path = "/x", source = "/y", access = "deny" } } },
       { rules = { { path = "/dev", access = "read" } } }, { rules = { { path = "/proc/", access = "deny" } } },
       { rules = { { path = "//dev/.", access = "read" } } },
-      { rules = { { path = "/proc/1/environ", access = "deny" } } }, { rules = { { path = "/proc/self", access = "deny" } } },
+      { rules = { { path = "/proc/1/environ", access = "deny" } } }, { rules = { { path = "/proc/self",
+        access = "deny" } } },
       { rules = { { path = "/a\0b", access = "read" } } }, { workspace_roots = { "/a\0b" } },
       { rules = { { path = "/" .. ("x"):rep(4096), access = "read" } } },
     } do
@@ -120,7 +123,8 @@ describe("a policy's fields", function()
   it("describe a filtering proxy by hosts and ports", function()
     assert(sandbox.policy { network = { mode = "proxy_only",
       allow = { "*.example.org:443", "registry.example", "127.0.0.1:80", "[::1]:8080", "*", "*:443" }, deny = {} } })
-    for _, entry in ipairs { "", "http://x", "x:0", "x:65536", "x:", "a b", "**.x", "*x", "[::1", "..", "*.", "x:1:2" } do
+    for _, entry in ipairs { "", "http://x", "x:0", "x:65536", "x:", "a b", "**.x", "*x", "[::1", "..", "*.",
+      "x:1:2" } do
       refused { network = { mode = "proxy_only", allow = { entry } } }
       refused { network = { mode = "proxy_only", deny = { entry } } }
     end
@@ -150,7 +154,8 @@ describe("a Policy", function()
   it("says what it is", function()
     assert.equal("Policy: restricted, network isolated, 0 rules", tostring(sandbox.policy {}))
     assert.equal("Policy: external, network enabled, 1 rule",
-      tostring(sandbox.policy { filesystem = "external", network = "enabled", rules = { { special = "root", access = "read" } } }))
+      tostring(sandbox.policy { filesystem = "external", network = "enabled", rules = { { special = "root",
+        access = "read" } } }))
   end)
 
   it("hides its metatable and has no fields to set", function()
@@ -184,10 +189,13 @@ describe("a Policy", function()
   end)
 
   it("is equal by meaning: order, repetition and spelling do not count", function()
-    local a = sandbox.policy { rules = { { path = "/a", access = "read" }, { path = "/b/", access = "deny" } }, unix_sockets = "none" }
-    local b = sandbox.policy { rules = { { path = "//b", access = "deny" }, { path = "/a/.", access = "read" }, { path = "/a", access = "read" } } }
+    local a = sandbox.policy { rules = { { path = "/a", access = "read" }, { path = "/b/", access = "deny" } },
+      unix_sockets = "none" }
+    local b = sandbox.policy { rules = { { path = "//b", access = "deny" }, { path = "/a/.", access = "read" },
+      { path = "/a", access = "read" } } }
     assert.is_true(a == b)
-    assert.is_false(a == sandbox.policy { rules = { { path = "/a", access = "read" }, { path = "/b", access = "read" } } })
+    assert.is_false(a == sandbox.policy { rules = { { path = "/a", access = "read" }, { path = "/b",
+      access = "read" } } })
     assert.is_false(a == sandbox.policy {})
     assert.is_false(sandbox.policy {} == sandbox.policy { network = "enabled" })
     assert.is_false(sandbox.policy {} == sandbox.policy { isolate_processes = false })
@@ -205,7 +213,8 @@ describe("a Policy", function()
 
   it("can be extended: lists grow, limits replace by name, the rest replaces", function()
     local policy = sandbox.policy {
-      rules = { { path = "/a", access = "read" } }, workspace_roots = { "/w" }, limits = { processes = 5, open_files = 9 },
+      rules = { { path = "/a", access = "read" } }, workspace_roots = { "/w" }, limits = { processes = 5,
+        open_files = 9 },
       network = { mode = "isolated", loopback = true },
     }
     local more = assert(policy:extend {
@@ -236,7 +245,8 @@ describe("a Policy", function()
   end)
 
   it("takes cwd and env for its answers, and nothing else", function()
-    local policy = sandbox.policy { rules = { { special = "home", access = "read" }, { special = "working_directory", access = "read" } } }
+    local policy = sandbox.policy { rules = { { special = "home", access = "read" }, { special = "working_directory",
+      access = "read" } } }
     local home, cwd = support.tempdir(), support.tempdir()
     local options = { cwd = cwd, env = { HOME = home } }
     assert.equal("read", (policy:access(home .. "/x", options)))
@@ -263,7 +273,8 @@ describe("a Policy", function()
 
   it("explains with a sentence that names the path and the rule", function()
     local root = support.tempdir()
-    local policy = sandbox.policy { rules = { { path = root, access = "write" }, { path = root .. "/a", access = "deny" } },
+    local policy = sandbox.policy { rules = { { path = root, access = "write" }, { path = root .. "/a",
+      access = "deny" } },
       workspace_roots = { root } }
     assert.equal(root .. "/a/b is denied: rule 2 (" .. root .. "/a) decides.", policy:explain(root .. "/a/b"))
     assert.equal(root .. "/b can be read and written: rule 1 (" .. root .. ") decides.", policy:explain(root .. "/b"))

@@ -70,7 +70,8 @@ describe("precedence", function()
       for i, access in ipairs(order) do rules[i] = { path = root, access = access } end
       assert_access(plain(rules), { [""] = "deny" })
     end
-    assert_access(plain { { path = root, access = "read" }, { path = root .. "/.", access = "write" } }, { [""] = "write" })
+    assert_access(plain { { path = root, access = "read" }, { path = root .. "/.", access = "write" } },
+      { [""] = "write" })
   end)
 
   it("lists rules broadest first, every path once, with what was written", function()
@@ -91,27 +92,31 @@ describe("precedence", function()
 
   it("of a relative path is cwd's", function()
     support.mkdir(root .. "/sub")
-    local policy = plain { { path = "sub", access = "write" }, { path = "../sub2", access = "deny" }, { path = ".", access = "read" } }
+    local policy = plain { { path = "sub", access = "write" }, { path = "../sub2", access = "deny" }, { path = ".",
+      access = "read" } }
     assert_access(policy, { sub = "write", x = "read" }, { cwd = root })
     assert_access(policy, { sub2 = "deny" }, { cwd = root .. "/sub" })
   end)
 
   it("of thousands of rules is found fast", function()
     local rules = { { path = root, access = "write" } }
-    for i = 1, 5000 do rules[#rules + 1] = { path = root .. "/d" .. i % 50 .. "/" .. i, access = i % 2 == 0 and "deny" or "read" } end
+    for i = 1, 5000 do rules[#rules + 1] = { path = root .. "/d" .. i % 50 .. "/" .. i,
+      access = i % 2 == 0 and "deny" or "read" } end
     local policy = plain(rules)
     local begin = os.clock()
     local resolution = resolve(policy)
     assert.is_true(os.clock() - begin < 1)
     begin = os.clock()
-    for i = 1, 5000 do assert.equal(i % 2 == 0 and "deny" or "read", (resolution:access(root .. "/d" .. i % 50 .. "/" .. i))) end
+    for i = 1, 5000 do assert.equal(i % 2 == 0 and "deny" or "read",
+      (resolution:access(root .. "/d" .. i % 50 .. "/" .. i))) end
     assert.is_true(os.clock() - begin < 1)
   end)
 end)
 
 describe("paths", function()
   it("are bytes: spaces, quotes, newlines, backslashes, glob characters, dashes, no UTF-8 (case 18)", function()
-    for _, name in ipairs { "a b", "a'b\"c", "a\nb", "a\\b", "*?[x]{y}", "-rf", "\255\254\1", "$(x)`y`", "%s%n", " ", "\t" } do
+    for _, name in ipairs { "a b", "a'b\"c", "a\nb", "a\\b", "*?[x]{y}", "-rf", "\255\254\1", "$(x)`y`", "%s%n", " ",
+      "\t" } do
       support.must("mkdir", "--", root .. "/" .. name)
       local policy = plain { { path = root, access = "read" }, { path = root .. "/" .. name, access = "write" } }
       assert_access(policy, { [name] = "write", [name .. "/x"] = "write", [name .. "x"] = "read" })
@@ -123,7 +128,8 @@ describe("paths", function()
   it("may be 4,000 bytes long, and not longer than the system's limit (case 18)", function()
     local long = root .. ("/" .. ("x"):rep(99)):rep(39)
     support.mkdir(long)
-    local policy = plain { { path = root, access = "read" }, { path = long, access = "write" }, { path = long .. "/n", access = "deny" } }
+    local policy = plain { { path = root, access = "read" }, { path = long, access = "write" }, { path = long .. "/n",
+      access = "deny" } }
     assert.equal("write", (policy:access(long .. "/m")))
     assert.equal("deny", (policy:access(long .. "/n/o")))
     assert.is_nil(refusal(policy))
@@ -160,12 +166,14 @@ describe("symbolic links", function()
   it("in a directory that the policy makes writable are refused by name (cases 12 and 14)", function()
     support.mkdir(root .. "/dir")
     support.write(root .. "/file")
-    for link, target in pairs { todir = "dir", tofile = "file", dangling = "nowhere", loop = "loop", up = "../..", etc = "/etc",
+    for link, target in pairs { todir = "dir", tofile = "file", dangling = "nowhere", loop = "loop", up = "../..",
+      etc = "/etc",
       root = "/" } do
       support.symlink(target, root .. "/" .. link)
       for _, access in ipairs { "deny", "read", "write" } do
         for _, below in ipairs { "", "/below" } do
-          local policy = plain { { path = root, access = "write" }, { path = root .. "/" .. link .. below, access = access } }
+          local policy = plain { { path = root, access = "write" }, { path = root .. "/" .. link .. below,
+            access = access } }
           assert_names(refusal(policy), root .. "/" .. link)
         end
       end
@@ -194,8 +202,10 @@ describe("symbolic links", function()
   it("of 40 steps are followed, of 41 not", function()
     support.mkdir(root .. "/l0")
     for i = 1, 41 do support.symlink("l" .. i - 1, root .. "/l" .. i) end
-    assert_access(plain { { path = root, access = "read" }, { path = root .. "/l40", access = "deny" } }, { l0 = "deny" })
-    assert_names(refusal(plain { { path = root, access = "read" }, { path = root .. "/l41", access = "deny" } }), root .. "/l41")
+    assert_access(plain { { path = root, access = "read" }, { path = root .. "/l40", access = "deny" } },
+      { l0 = "deny" })
+    assert_names(refusal(plain { { path = root, access = "read" }, { path = root .. "/l41", access = "deny" } }),
+      root .. "/l41")
     local access, rule = plain({ { path = root, access = "read" } }):access(root .. "/l41")
     assert.equal("deny", access)
     assert.truthy(rule.reason:find "symbolic links")
@@ -212,14 +222,17 @@ describe("symbolic links", function()
     support.mkdir(root .. "/ws")
     local links = support.tempdir()
     support.symlink(root .. "/ws", links .. "/w")
-    local policy = policy_of { workspace_roots = { links .. "/w" }, rules = { { special = "workspace_roots", access = "write" } } }
+    local policy = policy_of { workspace_roots = { links .. "/w" }, rules = { { special = "workspace_roots",
+      access = "write" } } }
     assert.is_nil(refusal(policy))
-    assert_access(policy, { ["ws/x"] = "write", ["ws/.git"] = "read", [links .. "/w/x"] = "write", [links .. "/x"] = "deny" })
+    assert_access(policy, { ["ws/x"] = "write", ["ws/.git"] = "read", [links .. "/w/x"] = "write",
+      [links .. "/x"] = "deny" })
     local env = { TMPDIR = links .. "/w" }
     policy = plain { { special = "tmpdir", access = "write" } }
     assert.is_nil(refusal(policy, { env = env }))
     assert.equal("write", (policy:access(root .. "/ws/x", { env = env })))
-    policy = policy_of { workspace_roots = { links .. "/w" }, rules = { { path = links, access = "write" }, { special = "workspace_roots", access = "write" } } }
+    policy = policy_of { workspace_roots = { links .. "/w" }, rules = { { path = links, access = "write" },
+      { special = "workspace_roots", access = "write" } } }
     assert_names(refusal(policy), links .. "/w")
   end)
 end)
@@ -228,12 +241,14 @@ describe("what is missing", function()
   it("cannot be granted for writing: the error names it (case 24)", function()
     assert_names(refusal(plain { { path = root .. "/none", access = "write" } }), root .. "/none")
     assert_names(refusal(policy_of { workspace_roots = { root .. "/none" } }), root .. "/none")
-    assert_names(refusal(policy_of { workspace_roots = { root .. "/none" }, rules = { { special = "root", access = "read" } } }), root .. "/none")
+    assert_names(refusal(policy_of { workspace_roots = { root .. "/none" }, rules = { { special = "root",
+      access = "read" } } }), root .. "/none")
     support.write(root .. "/file")
     assert_names(refusal(policy_of { workspace_roots = { root .. "/file" } }), root .. "/file")
     assert_names(refusal(plain { { path = "/view", source = root .. "/none", access = "read" } }), root .. "/none")
     assert_names(refusal(plain({}, { devices = { "/dev/no-such-node" } })), "/dev/no-such-node")
-    assert_names(refusal(policy_of { workspace_roots = { root }, rules = { { special = "workspace_roots", subpath = "out", access = "write" } } }),
+    assert_names(refusal(policy_of { workspace_roots = { root }, rules = { { special = "workspace_roots",
+      subpath = "out", access = "write" } } }),
       root .. "/out")
   end)
 
@@ -245,7 +260,8 @@ describe("what is missing", function()
   end)
 
   it("stays where it narrows: read below write, and deny", function()
-    local policy = plain { { path = root, access = "write" }, { path = root .. "/r", access = "read" }, { path = root .. "/d", access = "deny" } }
+    local policy = plain { { path = root, access = "write" }, { path = root .. "/r", access = "read" },
+      { path = root .. "/d", access = "deny" } }
     assert.is_true(rule_at(policy, root .. "/r").missing)
     assert.is_true(rule_at(policy, root .. "/d").missing)
     assert_access(policy, { r = "read", ["r/x"] = "read", d = "deny" })
@@ -267,7 +283,8 @@ describe("what is missing", function()
     local policy = plain { { path = root, access = "write" }, { path = root .. "/a/secret", access = "deny" } }
     local sentence = refusal(policy)
     support.must("chmod", "600", root)
-    local metadata = refusal(policy_of { workspace_roots = { root }, rules = { { special = "workspace_roots", access = "write" } } })
+    local metadata = refusal(policy_of { workspace_roots = { root }, rules = { { special = "workspace_roots",
+      access = "write" } } })
     support.must("chmod", "755", root, root .. "/a")
     assert_names(sentence, root .. "/a")
     assert_names(metadata, root .. "/.git")
@@ -285,7 +302,8 @@ describe("protected metadata", function()
   it("is read-only at the top of every workspace root, there or not", function()
     support.mkdir(root .. "/.git/hooks")
     local policy = workspace()
-    assert_access(policy, { [".git"] = "read", [".git/hooks/x"] = "read", [".agents"] = "read", [".codex/x"] = "read", x = "write",
+    assert_access(policy, { [".git"] = "read", [".git/hooks/x"] = "read", [".agents"] = "read", [".codex/x"] = "read",
+      x = "write",
       ["sub/.git"] = "write" })
     assert.equal("protected", select(2, policy:access(root .. "/.git")).origin)
     assert.is_false(rule_at(policy, root .. "/.git").missing)
@@ -309,10 +327,13 @@ describe("protected metadata", function()
 
   it("yields to a rule that names it, or something in it (case 15)", function()
     support.mkdir(root .. "/.git/objects")
-    assert_access(workspace { { path = root .. "/.git", access = "write" } }, { [".git"] = "write", [".git/objects"] = "write", [".agents"] = "read" })
-    assert_access(workspace { { path = root .. "/.git/objects", access = "write" } }, { [".git"] = "read", [".git/objects/x"] = "write" })
+    assert_access(workspace { { path = root .. "/.git", access = "write" } }, { [".git"] = "write",
+      [".git/objects"] = "write", [".agents"] = "read" })
+    assert_access(workspace { { path = root .. "/.git/objects", access = "write" } }, { [".git"] = "read",
+      [".git/objects/x"] = "write" })
     assert_access(workspace { { path = root .. "/.git", access = "deny" } }, { [".git"] = "deny" })
-    assert_access(workspace { { special = "workspace_roots", subpath = ".git", access = "write" } }, { [".git"] = "write" })
+    assert_access(workspace { { special = "workspace_roots", subpath = ".git", access = "write" } },
+      { [".git"] = "write" })
     assert_access(workspace { { path = root, access = "write" } }, { [".git"] = "read" })
   end)
 
@@ -326,7 +347,8 @@ describe("protected metadata", function()
       support.symlink(target, root .. "/.agents")
       assert_names(refusal(workspace({}, { protected_metadata = { ".agents" } })), root .. "/.agents")
       -- Nothing to protect in a root that cannot be written.
-      assert.is_nil(target ~= ".git" and refusal(policy_of { workspace_roots = { root }, rules = { { path = root, access = "read" } } }) or nil)
+      assert.is_nil(target ~= ".git" and refusal(policy_of { workspace_roots = { root }, rules = { { path = root,
+        access = "read" } } }) or nil)
     end
   end)
 
@@ -342,7 +364,8 @@ describe("protected metadata", function()
 
     it("is protected with the repository it points to, and that one's common directory (case 7)", function()
       local policy = workspace { { special = "root", access = "write" } }
-      assert_access(policy, { [".git"] = "read", [main .. "/.git/worktrees/w/HEAD"] = "read", [main .. "/.git/config"] = "read",
+      assert_access(policy, { [".git"] = "read", [main .. "/.git/worktrees/w/HEAD"] = "read",
+        [main .. "/.git/config"] = "read",
         [main .. "/.git/hooks/x"] = "read", [main .. "/file"] = "write" })
     end)
 
@@ -352,7 +375,8 @@ describe("protected metadata", function()
     end)
 
     it("yields to a rule for the repository, or for its root (case 15)", function()
-      assert_access(workspace { { path = main, access = "write" } }, { [main .. "/.git/config"] = "write", [".git"] = "read" })
+      assert_access(workspace { { path = main, access = "write" } }, { [main .. "/.git/config"] = "write",
+        [".git"] = "read" })
       assert_access(workspace { { special = "root", access = "write" }, { path = main .. "/.git", access = "write" } },
         { [main .. "/.git/config"] = "write" })
       -- A rule for everything does not speak for it.
@@ -368,7 +392,8 @@ describe("protected metadata", function()
       assert_access(workspace(), { ["store/modules/sub/config"] = "read", ["store/modules/x"] = "write" })
       support.mkdir(root .. "/deep")
       support.write(root .. "/deep/.git", "gitdir: ../store/modules/sub")
-      assert_access(workspace({}, { workspace_roots = { root .. "/deep", root } }), { ["store/modules/sub/config"] = "read" })
+      assert_access(workspace({}, { workspace_roots = { root .. "/deep", root } }),
+        { ["store/modules/sub/config"] = "read" })
     end)
 
     it("that is broken is protected itself, and what it points to cannot appear (case 7)", function()
@@ -376,7 +401,8 @@ describe("protected metadata", function()
       local policy = workspace()
       assert.is_nil(refusal(policy))
       assert_access(policy, { [".git"] = "read", ["missing/place"] = "read", ["missing/x"] = "write" })
-      for _, content in ipairs { "", "gitdir:", "gitdir: \n", "nonsense", "gitdir: a\0b", "gitdir: " .. ("x/"):rep(3000), ("y"):rep(70000) } do
+      for _, content in ipairs { "", "gitdir:", "gitdir: \n", "nonsense", "gitdir: a\0b",
+        "gitdir: " .. ("x/"):rep(3000), ("y"):rep(70000) } do
         support.write(root .. "/.git", content)
         assert_access(workspace(), { [".git"] = "read", x = "write" })
         assert.is_nil(refusal(workspace()), #content)
@@ -422,13 +448,16 @@ describe("specials", function()
   end
 
   it("root is everything, but for the sandbox's own places", function()
-    assert_access(plain { { special = "root", access = "read" } }, { ["/etc/passwd"] = "read", ["/dev"] = "read", ["/dev/null"] = "write",
+    assert_access(plain { { special = "root", access = "read" } }, { ["/etc/passwd"] = "read", ["/dev"] = "read",
+      ["/dev/null"] = "write",
       ["/dev/sda"] = "read", ["/proc/self"] = "write" })
   end)
 
   it("minimal is a system without anybody's data", function()
-    assert_access(plain { { special = "minimal", access = "read" } }, { ["/usr/bin/x"] = "read", ["/bin/sh"] = "read", ["/etc/passwd"] = "read",
-      ["/etc/shadow"] = "deny", ["/home"] = "deny", ["/root"] = "deny", ["/var"] = "deny", ["/etc"] = "deny", ["/"] = "deny" })
+    assert_access(plain { { special = "minimal", access = "read" } }, { ["/usr/bin/x"] = "read", ["/bin/sh"] = "read",
+      ["/etc/passwd"] = "read",
+      ["/etc/shadow"] = "deny", ["/home"] = "deny", ["/root"] = "deny", ["/var"] = "deny", ["/etc"] = "deny",
+        ["/"] = "deny" })
   end)
 
   it("home, denied, covers both HOME and the user database's (case 16)", function()
@@ -449,10 +478,12 @@ describe("specials", function()
 
   it("home hidden leaves workspace roots, search path and cwd in it (case 16)", function()
     for _, name in ipairs { "bin", "ws", "cwd", ".ssh" } do support.mkdir(root .. "/" .. name) end
-    local rules = { { special = "root", access = "read" }, { special = "home", access = "deny" }, { special = "search_path", access = "read" },
+    local rules = { { special = "root", access = "read" }, { special = "home", access = "deny" },
+      { special = "search_path", access = "read" },
       { special = "working_directory", access = "read" }, { special = "workspace_roots", access = "write" } }
     local policy = policy_of { rules = rules, workspace_roots = { root .. "/ws" } }
-    assert_access(policy, { [".ssh"] = "deny", [""] = "deny", ["bin/tool"] = "read", ["cwd/x"] = "read", ["ws/x"] = "write", ["ws/.git"] = "read" },
+    assert_access(policy, { [".ssh"] = "deny", [""] = "deny", ["bin/tool"] = "read", ["cwd/x"] = "read",
+      ["ws/x"] = "write", ["ws/.git"] = "read" },
       options({ HOME = root, PATH = "/usr/bin:" .. root .. "/bin" }, root .. "/cwd"))
     -- Home is the cwd, or the workspace: what is granted by name is not taken away.
     assert_access(policy, { [".ssh"] = "read" }, options({ HOME = root }, root))
@@ -463,7 +494,8 @@ describe("specials", function()
   it("search_path and working_directory never narrow what rules grant", function()
     support.mkdir(root .. "/node_modules/.bin")
     support.mkdir(root .. "/src")
-    local policy = plain({ { special = "workspace_roots", access = "write" }, { special = "search_path", access = "read" },
+    local policy = plain({ { special = "workspace_roots", access = "write" }, { special = "search_path",
+      access = "read" },
       { special = "working_directory", access = "read" } }, { workspace_roots = { root } })
     assert_access(policy, { ["src/x"] = "write", ["node_modules/.bin/x"] = "write" },
       options({ PATH = root .. "/node_modules/.bin" }, root .. "/src"))
@@ -482,7 +514,8 @@ describe("specials", function()
   it("search_path drops a link that the command could replace, with a note", function()
     local outside = support.tempdir()
     support.symlink(outside, root .. "/bin")
-    local policy = plain({ { special = "workspace_roots", access = "write" }, { special = "search_path", access = "read" } }, { workspace_roots = { root } })
+    local policy = plain({ { special = "workspace_roots", access = "write" }, { special = "search_path",
+      access = "read" } }, { workspace_roots = { root } })
     local given = options { PATH = root .. "/bin" }
     assert.is_nil(refusal(policy, given))
     assert_access(policy, { [outside .. "/x"] = "deny" }, given)
@@ -499,7 +532,8 @@ describe("specials", function()
 
   it("workspace_roots takes a subpath", function()
     support.mkdir(root .. "/out")
-    local policy = plain({ { special = "workspace_roots", access = "read" }, { special = "workspace_roots", subpath = "./out/", access = "write" },
+    local policy = plain({ { special = "workspace_roots", access = "read" }, { special = "workspace_roots",
+      subpath = "./out/", access = "write" },
       { special = "workspace_roots", subpath = "hidden", access = "deny" } }, { workspace_roots = { root } })
     assert_access(policy, { out = "write", x = "read", hidden = "deny" })
   end)
@@ -507,9 +541,11 @@ end)
 
 describe("the sandbox's own places", function()
   it("may be masked below, and not named themselves (case 22)", function()
-    local policy = plain { { special = "root", access = "write" }, { path = "/dev/shm", access = "deny" }, { path = "/proc/sys", access = "deny" },
+    local policy = plain { { special = "root", access = "write" }, { path = "/dev/shm", access = "deny" },
+      { path = "/proc/sys", access = "deny" },
       { path = "/sys", access = "deny" }, { path = "/run", access = "deny" } }
-    assert_access(policy, { ["/dev/shm/x"] = "deny", ["/proc/sys/kernel"] = "deny", ["/sys/x"] = "deny", ["/run/x"] = "deny", ["/dev/null"] = "write" })
+    assert_access(policy, { ["/dev/shm/x"] = "deny", ["/proc/sys/kernel"] = "deny", ["/sys/x"] = "deny",
+      ["/run/x"] = "deny", ["/dev/null"] = "write" })
     support.symlink("/proc/self", root .. "/me")
     local rules, err = plain({ { path = root .. "/me", access = "read" } }):rules()
     assert.is_nil(rules)
@@ -522,20 +558,23 @@ describe("the sandbox's own places", function()
 
   it("include a private /tmp that a rule may still open", function()
     local shared = support.tempdir "/tmp"
-    local policy = plain({ { special = "root", access = "read" }, { special = "slash_tmp", access = "write" }, { special = "tmpdir", access = "write" },
+    local policy = plain({ { special = "root", access = "read" }, { special = "slash_tmp", access = "write" },
+      { special = "tmpdir", access = "write" },
       { path = shared, access = "read" } }, { private_tmp = true })
     local given = { env = { TMPDIR = "/tmp" } }
     assert.equal("private_tmp", select(2, policy:access("/tmp/x", given)).origin)
     assert.equal("private_tmp", select(2, policy:access("/var/tmp/x", given)).origin)
     assert.equal("read", (policy:access(shared .. "/x", given)))
-    assert.equal("rule", select(2, plain({ { path = "/tmp", access = "read" } }, { private_tmp = true }):access "/tmp/x").origin)
+    assert.equal("rule", select(2, plain({ { path = "/tmp", access = "read" } },
+      { private_tmp = true }):access "/tmp/x").origin)
   end)
 
   it("hide /run, but for what name resolution needs", function()
     local policy = plain({ { special = "root", access = "read" } }, { private_runtime = true })
     local target = support.must "realpath /etc/resolv.conf"
     assert_access(policy, { ["/run/docker.sock"] = "deny", [target] = "read" })
-    assert_access(plain({ { special = "root", access = "read" }, { path = "/run", access = "read" } }, { private_runtime = true }),
+    assert_access(plain({ { special = "root", access = "read" }, { path = "/run", access = "read" } },
+      { private_runtime = true }),
       { ["/run/x"] = "read" })
     assert.is_nil(rule_at(plain({ { path = root, access = "read" } }, { private_runtime = true }), "/run"))
   end)
@@ -548,7 +587,8 @@ describe("the sandbox's own places", function()
   end)
 
   it("are there when the filesystem is unrestricted, and rules narrow it", function()
-    assert_access(policy_of { filesystem = "unrestricted", rules = { { path = root, access = "deny" }, { path = "/", access = "read" } } },
+    assert_access(policy_of { filesystem = "unrestricted", rules = { { path = root, access = "deny" }, { path = "/",
+      access = "read" } } },
       { [""] = "deny", ["/etc"] = "read", ["/dev/null"] = "write" })
     assert_access(policy_of { filesystem = "unrestricted" }, { [""] = "write", ["/etc"] = "write" })
   end)
@@ -560,10 +600,12 @@ describe("remapping", function()
     support.mkdir(source .. "/sub/deep")
     support.symlink("sub", source .. "/link")
     support.mkdir(root .. "/view")
-    local policy = plain { { path = root, access = "write" }, { path = root .. "/view", source = source, access = "read" },
+    local policy = plain { { path = root, access = "write" }, { path = root .. "/view", source = source,
+      access = "read" },
       { path = root .. "/view/sub", access = "write" }, { path = root .. "/view/link/deep", access = "deny" } }
     assert.is_nil(refusal(policy))
-    assert_access(policy, { ["view/x"] = "read", ["view/sub/x"] = "write", ["view/link/x"] = "write", ["view/sub/deep"] = "deny", x = "write",
+    assert_access(policy, { ["view/x"] = "read", ["view/sub/x"] = "write", ["view/link/x"] = "write",
+      ["view/sub/deep"] = "deny", x = "write",
       [source .. "/x"] = "deny" })
     assert.equal(source, rule_at(policy, root .. "/view").source)
     assert.equal(source .. "/sub", rule_at(policy, root .. "/view/sub").source)
@@ -580,7 +622,8 @@ describe("remapping", function()
     local a, b = support.tempdir(), support.tempdir()
     support.mkdir(a .. "/inner")
     support.mkdir(b .. "/only")
-    local policy = plain { { path = "/view/inner", source = b, access = "write" }, { path = "/view", source = a, access = "read" },
+    local policy = plain { { path = "/view/inner", source = b, access = "write" }, { path = "/view", source = a,
+      access = "read" },
       { path = "/view/inner/only", access = "deny" }, { path = "/view/inner/none", access = "deny" } }
     assert_access(policy, { ["/view/x"] = "read", ["/view/inner/x"] = "write", ["/view/inner/only"] = "deny" })
     assert.is_false(rule_at(policy, "/view/inner/only").missing)
@@ -600,17 +643,22 @@ describe("remapping", function()
 
   it("of one path to two sources is refused", function()
     local a, b = support.tempdir(), support.tempdir()
-    assert_names(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = b, access = "read" } }), root)
-    assert.is_nil(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = a, access = "write" } }))
+    assert_names(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = b,
+      access = "read" } }), root)
+    assert.is_nil(refusal(plain { { path = root, source = a, access = "read" }, { path = root, source = a,
+      access = "write" } }))
   end)
 
   it("through a link that the command could replace is refused", function()
     support.mkdir(root .. "/real")
     support.symlink("real", root .. "/link")
-    assert_names(refusal(plain { { path = root, access = "write" }, { path = "/view", source = root .. "/link", access = "read" } }), root .. "/link")
-    assert.is_nil(refusal(plain { { path = root, access = "read" }, { path = "/view", source = root .. "/link", access = "read" } }))
+    assert_names(refusal(plain { { path = root, access = "write" }, { path = "/view", source = root .. "/link",
+      access = "read" } }), root .. "/link")
+    assert.is_nil(refusal(plain { { path = root, access = "read" }, { path = "/view", source = root .. "/link",
+      access = "read" } }))
     -- The same link, which another remapping makes writable.
-    assert_names(refusal(plain { { path = "/other", source = root, access = "write" }, { path = "/view", source = root .. "/link", access = "read" } }),
+    assert_names(refusal(plain { { path = "/other", source = root, access = "write" }, { path = "/view",
+      source = root .. "/link", access = "read" } }),
       root .. "/link")
   end)
 end)
@@ -621,7 +669,8 @@ describe("objects of every kind", function()
     support.write(root .. "/file")
     support.mkdir(root .. "/dir")
     local rules = { { path = root, access = "read" } }
-    for _, name in ipairs { "fifo", "file", "dir", "none" } do rules[#rules + 1] = { path = root .. "/" .. name, access = "deny" } end
+    for _, name in ipairs { "fifo", "file", "dir", "none" } do rules[#rules + 1] = { path = root .. "/" .. name,
+      access = "deny" } end
     local policy = plain(rules)
     assert_access(policy, { fifo = "deny", file = "deny", dir = "deny", none = "deny", ["file/x"] = "deny" })
     assert.is_nil(refusal(policy))
