@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
+
+#include "../helpers/claim.h"
 
 /* Names in the sandbox's own /dev; other names of the host's /dev are not there to deny. */
 static const char *const dev_names[] = {"console", "core",   "fd",     "full",   "mqueue", "null",
@@ -170,29 +174,50 @@ static bool is_fresh(const struct resolved_rule *rule)
 	       rule->origin == ORIGIN_DEV;
 }
 
+/* Cuts PATH to its parent directory; false at the root. */
+static bool to_parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash == NULL || path[1] == '\0')
+		return false;
+	slash[slash == path] = '\0';
+	return true;
+}
+
+/* Filesystems in which the kernel alone makes files, whoever asks. */
+static bool is_kernels_own(const char *path)
+{
+	struct statfs status;
+
+	return statfs(path, &status) == 0 &&
+	       (status.f_type == SYSFS_MAGIC || status.f_type == PROC_SUPER_MAGIC ||
+	        status.f_type == SECURITYFS_MAGIC || status.f_type == DEBUGFS_MAGIC ||
+	        status.f_type == TRACEFS_MAGIC);
+}
+
+enum claimable { CLAIM_NEEDLESS, CLAIM_POSSIBLE, CLAIM_IN_FILE };
+
 /*
  * Whether a placeholder can be made for the missing PATH.  Where the caller may not add
  * to its nearest existing directory, the command may not either, and nothing is needed.
+ * Where that is no directory, the command could put one in its place.
  */
-static bool can_claim(const char *path)
+static enum claimable claimable(const char *path)
 {
-	char directory[PATH_MAX];
-	size_t length = strlen(path);
+	char nearest[PATH_MAX];
+	struct stat status;
 
-	if (length >= sizeof directory)
-		return false;
-	memcpy(directory, path, length + 1);
-	while (length > 1) {
-		while (length > 1 && directory[length - 1] != '/')
-			length--;
-		directory[length > 1 ? length - 1 : 1] = '\0';
-		if (faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) == 0)
-			return true;
-		if (errno != ENOENT)
-			return false;
-		length = strlen(directory);
-	}
-	return false;
+	if (strlen(path) >= sizeof nearest)
+		return CLAIM_NEEDLESS;
+	memcpy(nearest, path, strlen(path) + 1);
+	do {
+		if (!to_parent(nearest))
+			return CLAIM_NEEDLESS;
+	} while (stat(nearest, &status) < 0 && (errno == ENOENT || errno == ENOTDIR));
+	if (faccessat(AT_FDCWD, nearest, W_OK, AT_EACCESS) < 0 || is_kernels_own(nearest))
+		return CLAIM_NEEDLESS;
+	return S_ISDIR(status.st_mode) ? CLAIM_POSSIBLE : CLAIM_IN_FILE;
 }
 
 /* A placeholder of ours, or nothing yet (claim.h has the mark). */
@@ -202,8 +227,7 @@ static bool needs_claim(const char *path)
 
 	if (lstat(path, &status) < 0)
 		return errno == ENOENT;
-	return S_ISDIR(status.st_mode) && (status.st_mode & 07777) == 01755 &&
-	       status.st_uid == geteuid();
+	return claim_is_marked(&status, geteuid());
 }
 
 /* ---- pins ---------------------------------------------------------------- */
@@ -234,7 +258,7 @@ static bool narrows(const struct builder *b, const struct resolved_rule *rule, s
 
 	return rule->access != ACCESS_WRITE && rule->source == NULL && parent != NULL &&
 	       parent->access == ACCESS_WRITE && !is_fresh(parent) &&
-	       (!is_missing(rule) || can_claim(rule->path));
+	       (!is_missing(rule) || claimable(rule->path) == CLAIM_POSSIBLE);
 }
 
 /*
@@ -369,15 +393,31 @@ static bool in_own_dev(const char *path)
 	return false;
 }
 
+static int refuse_in_file(struct builder *b, const struct resolved_rule *rule)
+{
+	return failure_policy(b->failure,
+	                      "'%s' cannot be kept from being made: it would lie in what is a file now, "
+	                      "and which the policy lets the command replace",
+	                      rule->path);
+}
+
 static int add_deny(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
 {
 	bool missing = is_missing(rule);
 
 	switch (within->kind) {
 	case MOUNT_BIND_WRITE:
-		if (missing && !can_claim(rule->path))
+		if (!missing)
+			return add_mask(b, rule, false);
+		switch (claimable(rule->path)) {
+		case CLAIM_NEEDLESS:
 			return 0;
-		return add_mask(b, rule, missing);
+		case CLAIM_IN_FILE:
+			return refuse_in_file(b, rule);
+		case CLAIM_POSSIBLE:
+			break;
+		}
+		return add_mask(b, rule, true);
 	case MOUNT_BIND_READ:
 	case MOUNT_BIND_DEVICE:
 		return missing ? 0 : add_mask(b, rule, false);
@@ -397,7 +437,11 @@ static int add_read(struct builder *b, const struct resolved_rule *rule, const s
 	struct mount *mount;
 	bool missing = is_missing(rule);
 
-	if (missing && (within->kind != MOUNT_BIND_WRITE || !can_claim(rule->path)))
+	if (missing && within->kind != MOUNT_BIND_WRITE)
+		return 0;
+	if (missing && claimable(rule->path) == CLAIM_IN_FILE)
+		return refuse_in_file(b, rule);
+	if (missing && claimable(rule->path) == CLAIM_NEEDLESS)
 		return 0;
 	mount = add_bind(b, MOUNT_BIND_READ, rule);
 	if (mount == NULL)

@@ -299,7 +299,7 @@ static void count_processes(struct supervisor *self, pid_t inner)
 		order_inner(self, ORDER_GO, 0);
 		return;
 	}
-	failed(self, "limits", errno, "cannot make a pids cgroup for the limit on processes: %s",
+	failed(self, "cgroup", errno, "cannot make a pids cgroup for the limit on processes: %s",
 	       strerror(errno));
 	end_now(self);
 }

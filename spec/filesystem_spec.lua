@@ -89,6 +89,11 @@ describe("a workspace-write policy", function()
     assert.equal("ok", inside.output(policy, "echo ok", { cwd = "/usr/share" }))
   end)
 
+  it("starts in a workspace of the kernel's own files", function()
+    local policy = assert(sandbox.workspace_write { workspace_roots = { "/sys/kernel" } })
+    assert.equal("ok", inside.output(policy, "echo ok", { cwd = "/sys/kernel" }))
+  end)
+
   it("starts in a workspace on a read-only mount", function()
     local host = support.write(support.tempdir() .. "/host.lua", ([[
       local sandbox = require "execsandbox"
@@ -170,6 +175,14 @@ describe("nested rules", function()
     assert.is_true(inside.succeeds(policy, "echo kept > x/file", options))
     assert.equal("kept\n", support.read(root .. "/x/file"))
     assert.is_false(support.exists(root .. "/x/y"))
+  end)
+
+  it("deny of something below a file is refused, for the file could be replaced", function()
+    local policy = inside.policy(root, { { path = root .. "/a/outer/below", access = "deny" } })
+    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = root })
+    assert.is_nil(result)
+    assert.equal("policy", err.kind)
+    assert.matches(root .. "/a/outer/below", tostring(err), 1, true)
   end)
 end)
 

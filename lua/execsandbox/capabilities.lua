@@ -2,6 +2,7 @@
 -- a state, with a deadline.
 
 local core = require "execsandbox.core"
+local defaults = require "execsandbox.defaults"
 local programs = require "execsandbox.programs"
 local run = require "execsandbox.run"
 
@@ -96,10 +97,10 @@ local function absent(backend)
   return found
 end
 
---- The capabilities of BACKEND ("auto" without one): a table of booleans, with `platform`,
+--- The capabilities of BACKEND (`sandbox.backend` without one): a table of booleans, with `platform`,
 -- `backend` and `reasons` (capability → why not).
 function capabilities.get(backend)
-  backend = backend or "auto"
+  backend = backend or defaults.backend
   if type(backend) ~= "string" then
     error(("bad argument #1 to 'capabilities' (string expected, got %s)"):format(type(backend)), 2)
   end

@@ -3,6 +3,7 @@
 
 local core = require "execsandbox.core"
 local capabilities = require "execsandbox.capabilities"
+local defaults = require "execsandbox.defaults"
 local plan = require "execsandbox.plan"
 local presets = require "execsandbox.presets"
 local run = require "execsandbox.run"
@@ -28,4 +29,14 @@ function sandbox.sample(capture, options)
   return capture:sample(options)
 end
 
-return sandbox
+-- `sandbox.backend = name` sets the default for everything that follows.
+return setmetatable(sandbox, {
+  __index = defaults,
+  __newindex = function(self, key, value)
+    if key ~= "backend" then return rawset(self, key, value) end
+    if type(value) ~= "string" then
+      error(("bad value for 'backend' (the name of a backend expected, got %s)"):format(type(value)), 2)
+    end
+    defaults.backend = value
+  end,
+})

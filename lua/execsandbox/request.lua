@@ -1,6 +1,7 @@
 --- From what the caller of `run`, `start` and `plan` gave to what the core takes.
 
 local core = require "execsandbox.core"
+local defaults = require "execsandbox.defaults"
 local environment = require "execsandbox.environment"
 local errors = require "execsandbox.errors"
 local host = require "execsandbox.host"
@@ -119,8 +120,9 @@ end
 
 --- The core's request for ARGV and the checked options GIVEN, or nil, err.
 function request.build(argv, given)
-  if not backends[given.backend or "auto"] then
-    return errors.unavailable("available", ("there is no backend '%s' here"):format(given.backend),
+  local backend = given.backend or defaults.backend
+  if not backends[backend] then
+    return errors.unavailable("available", ("there is no backend '%s' here"):format(backend),
       'use backend = "auto" or "bwrap"')
   end
   local values = environment.build(given)

@@ -21,6 +21,25 @@ function bench.quote(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
+local directories = {}
+
+--- A new directory outside of /tmp and home, removed by `finish`.
+function bench.tempdir()
+  local pipe = assert(io.popen "mktemp -d /var/tmp/benchXXXXXX")
+  local path = pipe:read "*l"
+  pipe:close()
+  directories[#directories + 1] = path
+  return path
+end
+
+--- Writes a file and returns its path.
+function bench.write(path, content)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(content))
+  assert(file:close())
+  return path
+end
+
 --- Sorted times as a result: median and the tenth and ninetieth percentile, in seconds.
 function bench.summary(times)
   assert(#times > 0, "nothing was measured")
@@ -124,6 +143,9 @@ end
 
 --- Ends the benchmark: status 1 where a limit was exceeded.
 function bench.finish()
+  for _, path in ipairs(directories) do
+    os.execute("rm -rf -- " .. bench.quote(path))
+  end
   if exceeded > 0 then
     print(exceeded .. " above the limit")
     os.exit(1)

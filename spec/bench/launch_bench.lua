@@ -1,0 +1,58 @@
+-- What a launch costs: against bubblewrap alone with the same mounts and namespaces, against
+-- posix_spawn, and from a host with 4 GiB resident.
+local bench = require "spec.bench.bench"
+local sandbox = require "execsandbox"
+
+local COUNT = 200
+
+local root = bench.tempdir()
+assert(os.execute("cd " .. bench.quote(root) .. " && git init -q . && mkdir .agents .codex"))
+local policy = assert(sandbox.workspace_write { workspace_roots = { root } })
+local options = { policy = policy, cwd = root }
+
+local function launch()
+  assert(sandbox.run({ "/bin/true" }, options))
+end
+
+-- The words of the plan, on a command line: nothing of ours takes part.
+local bare = { assert(sandbox.plan({ "/bin/true" }, options)).program }
+for _, word in ipairs(assert(sandbox.plan({ "/bin/true" }, options)).arguments) do
+  bare[#bare + 1] = word
+end
+bare[#bare + 1] = "/bin/true"
+
+print("launch of /bin/true under workspace_write, medians of " .. COUNT)
+-- In turns of a quarter, so that what else the machine does meets both alike.
+local ours, theirs, spawned = {}, {}, {}
+local function add(list, result) list[#list + 1] = result.median end
+for _ = 1, 4 do
+  add(theirs, bench.spawn(COUNT / 4, bare))
+  add(ours, bench.measure(COUNT / 4, launch))
+  add(spawned, bench.spawn(COUNT / 4, { "/bin/true" }))
+end
+ours, theirs, spawned = bench.summary(ours), bench.summary(theirs), bench.summary(spawned)
+bench.print("run", ours, "bare bwrap", theirs, 1.25)
+bench.print("run", ours, "posix_spawn", spawned)
+
+local script = bench.write(root .. "/host.lua", ([[
+  local sandbox, system = require "execsandbox", require "system"
+  local options = { policy = assert(sandbox.workspace_write { workspace_roots = { %q } }), cwd = %q }
+  for i = -5, 50 do
+    local begin = system.monotime()
+    assert(sandbox.run({ "/bin/true" }, options))
+    if i > 0 then print(system.monotime() - begin) end
+  end
+]]):format(root, root))
+local small, large = {}, {}
+for _ = 1, 3 do
+  add(small, bench.hosted(16, script))
+  add(large, bench.hosted(4096, script))
+end
+bench.print("run from a host of 4 GiB", bench.summary(large), "one of 16 MiB", bench.summary(small), 1.1)
+
+-- A waiting host sleeps in the kernel.
+local run = assert(sandbox.start({ "/bin/sleep", "2" }, options))
+local before = os.clock()
+run:wait()
+print(("%-44s %9.3f ms of CPU in 2 s"):format("waiting", (os.clock() - before) * 1000))
+bench.finish()
