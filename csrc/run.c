@@ -103,7 +103,7 @@ static void set_streams(struct run *run, enum stream_status ended, const struct 
 		                                                                     : stream->stored;
 		if (ended == STREAM_LAUNCH_FAILED)
 			stream->status = ended;
-		else if (seen != NULL && seen[i].errnum != 0)
+		else if ((seen != NULL && seen[i].errnum != 0) || stream_is_displaced(stream))
 			stream->status = STREAM_WRITE_ERROR;
 		else if (stream->observed > stream->stored)
 			stream->status = STREAM_LIMIT;

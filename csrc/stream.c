@@ -89,6 +89,17 @@ void stream_remove(struct stream *stream)
 	}
 }
 
+bool stream_is_displaced(const struct stream *stream)
+{
+	struct stat named, file;
+
+	if (!stream->retained || fstat(stream->fd, &file) < 0)
+		return false;
+	if (lstat(stream->path, &named) < 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	return named.st_dev != file.st_dev || named.st_ino != file.st_ino;
+}
+
 uint64_t stream_size(const struct stream *stream)
 {
 	struct stat status;

@@ -57,6 +57,12 @@ int stream_open_retained(struct stream *stream, const char *directory, const cha
 /* Removes a retained file again (a launch that did not come to be). */
 void stream_remove(struct stream *stream);
 
+/*
+ * Whether the path of a retained file does not lead to it any more: somebody removed, moved
+ * or replaced it during the run.
+ */
+bool stream_is_displaced(const struct stream *stream);
+
 /* Bytes stored so far. */
 uint64_t stream_size(const struct stream *stream);
 
