@@ -117,6 +117,17 @@ static uint64_t nanoseconds(lua_State *L, const char *name)
 	return (uint64_t)ceil(seconds * 1e9);
 }
 
+/* As nanoseconds, but no time at all is not the 0 that means "none". */
+static uint64_t timeout(lua_State *L)
+{
+	bool given;
+
+	lua_getfield(L, REQUEST_ARGUMENT, "timeout");
+	given = !lua_isnil(L, -1);
+	lua_pop(L, 1);
+	return given && nanoseconds(L, "timeout") == 0 ? 1 : nanoseconds(L, "timeout");
+}
+
 static void read_context(lua_State *L, struct launch *launch)
 {
 	struct plan_context *context = &launch->context;
@@ -292,7 +303,7 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 	size_t i;
 
 	input.fixed.flags = request_flags(L, launch);
-	input.fixed.timeout_ns = nanoseconds(L, "timeout");
+	input.fixed.timeout_ns = timeout(L);
 	input.fixed.kill_grace_ns = nanoseconds(L, "kill_grace");
 	input.fixed.drain_grace_ns = nanoseconds(L, "drain_grace");
 	lua_getfield(L, REQUEST_ARGUMENT, "capture_byte_limit");

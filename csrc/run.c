@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,21 +38,38 @@ static struct run *check(lua_State *L)
 
 /* ---- the helper -------------------------------------------------------------- */
 
+static uint64_t nanoseconds(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_usec * 1000u;
+}
+
+/* What a helper that did not report has used, and all that it reaped. */
+static void take_usage(struct run *run, const struct rusage *usage)
+{
+	run->finished.user_ns = nanoseconds(&usage->ru_utime);
+	run->finished.system_ns = nanoseconds(&usage->ru_stime);
+	run->finished.max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
+}
+
 /*
  * A host may reap all children itself or ignore SIGCHLD: ECHILD (waitpid(2)) then means
  * that this is already done.  OPTIONS: 0 where the helper is known to be on its way out.
  */
 static void reap(struct run *run, int options)
 {
+	struct rusage usage = {0};
 	pid_t result;
 
 	if (run->helper == 0)
 		return;
 	do
-		result = waitpid(run->helper, NULL, options);
+		result = wait4(run->helper, NULL, options, &usage);
 	while (result < 0 && errno == EINTR);
-	if (result != 0)
-		run->helper = 0;
+	if (result == 0)
+		return;
+	run->helper = 0;
+	if (!run->reported)
+		take_usage(run, &usage);
 }
 
 static int64_t now_milliseconds(void)
@@ -99,8 +117,10 @@ static void set_streams(struct run *run, enum stream_status ended, const struct 
 		if (stream == NULL)
 			continue;
 		stream->stored = stream_size(stream);
-		stream->observed = seen != NULL && seen[i].observed > stream->stored ? seen[i].observed
-		                                                                     : stream->stored;
+		if (seen != NULL)
+			stream->observed = seen[i].observed; /* else what was heard of last */
+		if (stream->observed < stream->stored)
+			stream->observed = stream->stored;
 		if (ended == STREAM_LAUNCH_FAILED)
 			stream->status = ended;
 		else if ((seen != NULL && seen[i].errnum != 0) || stream_is_displaced(stream))
@@ -139,6 +159,7 @@ static void conclude(struct run *run)
 		set_streams(run, stream_ending(run), run->finished.streams);
 	} else {
 		run->state = RUN_LOST;
+		run->finished.real_ns = (uint64_t)(now_milliseconds() - run->launched) * 1000000u;
 		recover(run);
 		set_streams(run, STREAM_INTERRUPTED, NULL);
 	}
@@ -233,6 +254,7 @@ static int launch(struct run *run, struct failure *failure)
 		return -1;
 	}
 	run->control = pair[0];
+	run->launched = now_milliseconds();
 	run->state = RUN_RUNNING;
 	return 0;
 }
@@ -241,8 +263,10 @@ void run_end(struct run *run)
 {
 	int64_t deadline = now_milliseconds() + END_MILLISECONDS;
 
-	if (run->state == RUN_RUNNING)
+	if (run->state == RUN_RUNNING) {
 		shutdown(run->control, SHUT_WR);
+		run->closed = true;
+	}
 	while (run->state == RUN_RUNNING && !advance(run)) {
 		struct pollfd wait = {run->control, POLLIN, 0};
 		int64_t left = deadline - now_milliseconds();
@@ -384,7 +408,7 @@ static void set_integer(lua_State *L, const char *name, uint64_t value)
 static const char *status_name(const struct run *run)
 {
 	if (run->state == RUN_LOST)
-		return run->command > 0 ? "interrupted" : "launch-failed";
+		return run->closed || run->command > 0 ? "interrupted" : "launch-failed";
 	switch ((enum ending)run->finished.ending) {
 	case ENDING_EXITED: return "exited";
 	case ENDING_TIMEOUT: return "timeout";
@@ -407,6 +431,10 @@ static int method_record(lua_State *L)
 	lua_setfield(L, -2, "status");
 	lua_pushboolean(L, finished->descendants_killed != 0);
 	lua_setfield(L, -2, "descendants_killed");
+	set_seconds(L, "real_seconds", finished->real_ns);
+	set_seconds(L, "user_seconds", finished->user_ns);
+	set_seconds(L, "system_seconds", finished->system_ns);
+	set_integer(L, "max_rss_bytes", finished->max_rss_bytes);
 	if (run->state == RUN_LOST) {
 		lua_pushliteral(L, "helper");
 		lua_setfield(L, -2, "stage");
@@ -418,10 +446,6 @@ static int method_record(lua_State *L)
 		set_integer(L, "signal", (uint64_t)finished->signal);
 	else if (finished->exit_code >= 0)
 		set_integer(L, "exit_code", (uint64_t)finished->exit_code);
-	set_seconds(L, "real_seconds", finished->real_ns);
-	set_seconds(L, "user_seconds", finished->user_ns);
-	set_seconds(L, "system_seconds", finished->system_ns);
-	set_integer(L, "max_rss_bytes", finished->max_rss_bytes);
 	if (finished->ending == ENDING_LAUNCH_FAILED) {
 		set_integer(L, "errno", (uint64_t)finished->errnum);
 		lua_pushstring(L, finished->stage);

@@ -16,7 +16,7 @@ enum run_state {
 	RUN_IDLE,     /* nothing was started */
 	RUN_RUNNING,  /* the helper owns a command, or is about to */
 	RUN_FINISHED, /* the helper has reported and ended */
-	RUN_LOST,     /* the helper is gone without a report */
+	RUN_LOST,     /* the helper is gone without a report: it was killed, or told to go */
 };
 
 struct run {
@@ -29,8 +29,10 @@ struct run {
 	bool leave;   /* descendants may outlive the command, and the helper stays with them */
 	pid_t helper; /* 0: none, or reaped */
 	pid_t command; /* 0: not yet known */
+	bool closed;      /* the host ended the run itself and did not wait for a report */
 	bool interrupted; /* the caller gave up: a cancelled run reports "interrupted" */
 	bool reported;    /* `finished` is filled */
+	int64_t launched; /* when, by now_milliseconds */
 	struct record_finished finished;
 	struct stream *streams[2]; /* references; the second is NULL when merged */
 	char **claims; /* placeholders to look after if the helper is lost; owned, NULL-terminated */

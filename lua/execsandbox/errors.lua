@@ -17,10 +17,12 @@ function errors.policy(message)
   return nil, errors.new { kind = "policy", message = message }
 end
 
---- `nil, err` for what this host or backend cannot enforce.
-function errors.unavailable(capability, message, remedy)
+--- `nil, err` for what this host or backend cannot enforce; STAGE and ERRNO where a part of
+-- the launch is what is missing.
+function errors.unavailable(capability, message, remedy, stage, errno)
   return nil, errors.new {
     kind = "unavailable", capability = capability, message = message, remedy = remedy,
+    stage = stage, errno = errno,
   }
 end
 
@@ -28,7 +30,6 @@ end
 function errors.execution(stage, errno, message)
   return nil, errors.new {
     kind = "execution", stage = stage, errno = errno, message = message,
-    result = { status = "launch-failed", timed_out = false, cancelled = false },
   }
 end
 

@@ -10,6 +10,8 @@ local programs = require "execsandbox.programs"
 
 local request = {}
 
+local ENOENT, EACCES = 2, 13 -- errno(3), the same on every Linux
+
 local boolean, callback = options.plain "boolean", options.plain "function"
 
 local function check_policy(value)
@@ -94,7 +96,8 @@ local function set_programs(result)
   if not helper or not core.executable(helper) then
     return errors.unavailable("available",
       ("the helper program was not found%s"):format(helper and (" at '" .. helper .. "'") or ""),
-      "install execsandbox whole: execsandbox-helper belongs beside its shared object")
+      "install execsandbox whole: execsandbox-helper belongs beside its shared object",
+      "helper", helper and core.canonical(helper) and EACCES or ENOENT)
   end
   result.helper, result.helper_named = core.canonical(helper), named
   result.launchers, result.launcher_named = programs.launchers()

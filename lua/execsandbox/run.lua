@@ -266,6 +266,22 @@ function Run:__tostring()
 end
 
 Run.__close = function(self) self:close() end
+
+-- A handle that nobody holds any more, or the end of the state: on_finished is still called.
+-- Whoever triggered the collection has nothing to do with an error in it.
+Run.__gc = function(self)
+  if self._launched and not self._result then pcall(self.close, self) end
+end
+
+-- In 5.1 only userdata is finalised, and newproxy makes one.
+local newproxy = rawget(_G, "newproxy")
+
+local function guard(self)
+  if not newproxy then return end
+  self._guard = newproxy(true)
+  getmetatable(self._guard).__gc = function() Run.__gc(self) end
+end
+
 Run.__metatable = "execsandbox.Run"
 
 -- ---- starting --------------------------------------------------------------------
@@ -283,17 +299,20 @@ local function announce(self)
   end
 end
 
+-- The error for a launch that did not come to be, whether or not a helper was started.
+local function unlaunched(err, argv)
+  err.command = argv[1]
+  if err.stage and not err.result then
+    err.result = { status = "launch-failed", timed_out = false, cancelled = false }
+  end
+  return nil, err
+end
+
 local function begin(argv, given)
   local wanted, err = request.build(argv, given)
-  if not wanted then return nil, err end
+  if not wanted then return unlaunched(err, argv) end
   local started, output, error_output = core.prepare(given.policy, wanted)
-  if not started then
-    output.command = argv[1]
-    if output.kind == "execution" and not output.result then
-      output.result = { status = "launch-failed", timed_out = false, cancelled = false }
-    end
-    return nil, output
-  end
+  if not started then return unlaunched(output, argv) end
   local self = setmetatable({
     _core = started, _captures = { output, error_output }, _options = given, _argv = argv,
     _delivered = { 0, 0 }, _backend = started:backend(),
@@ -302,10 +321,10 @@ local function begin(argv, given)
   local ok, problem = started:launch()
   if not ok then
     started:discard()
-    problem.command = argv[1]
-    problem.result = { status = "launch-failed", timed_out = false, cancelled = false }
-    return nil, problem
+    return unlaunched(problem, argv)
   end
+  self._launched = true
+  guard(self)
   return self
 end
 
