@@ -72,8 +72,7 @@ endif
 
 WARN = -Wall -Wextra -Wshadow $(WERROR)
 # Ours come after the packager's, so that -fPIC from outside does not undo -fPIE.
-# For quoted names only: there is a spawn.h of ours, and one of libc. helpers/ is not searched at
-# all, since an #include_next inside a system header would find helpers/limits.h.
+# For quoted names only: there is a spawn.h of ours, and one of libc.
 INCLUDE = -iquote csrc
 COMMON = $(CPPFLAGS) -D_GNU_SOURCE $(FORTIFY) $(INCLUDE)
 CORE_COMPILE = $(CC) $(COMMON) $(LUA_CPPFLAGS) $(CFLAGS) -std=c11 $(WARN) $(HARDEN) \
@@ -83,8 +82,13 @@ CORE_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_HOSTED) -shared \
 HELPER_COMPILE = $(CC) $(COMMON) $(if $(SECCOMP_INCDIR),-I$(call quote,$(SECCOMP_INCDIR))) $(CFLAGS) -std=c11 \
 	$(WARN) $(HARDEN) -fPIE $(SANITIZE_STATIC)
 HELPER_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_STATIC) -fPIE -static-pie \
-	-Wl,-z,relro,-z,now,-z,noexecstack $(if $(SECCOMP_LIBDIR),-L$(call quote,$(SECCOMP_LIBDIR)))
-HELPER_LIBS = -lseccomp
+	-Wl,-z,relro,-z,now,-z,noexecstack
+
+# What makes the helper's filters runs here, while building, and nowhere else.
+HOSTCC = $(CC)
+GENERATE_BUILD = $(HOSTCC) -std=c11 -D_GNU_SOURCE $(WARN) -O1 \
+	$(if $(SECCOMP_INCDIR),-I$(call quote,$(SECCOMP_INCDIR)))
+GENERATE_LIBS = $(if $(SECCOMP_LIBDIR),-L$(call quote,$(SECCOMP_LIBDIR))) -lseccomp
 
 # --- Files -----------------------------------------------------------------------------------------
 
@@ -99,7 +103,9 @@ CORE_SOURCES := $(sort $(wildcard csrc/*.c)) $(wildcard helpers/claim.c)
 HELPER_SOURCES := $(sort $(wildcard helpers/*.c))
 LUA_SOURCES := $(sort $(shell find lua -name '*.lua'))
 CORE_OBJECTS = $(CORE_SOURCES:%.c=$(B)/obj/%.o)
-HELPER_OBJECTS = $(HELPER_SOURCES:%.c=$(BUILD)/helper/%.o)
+GENERATE_SOURCES := $(sort $(wildcard helpers/generate/*.c))
+GENERATE = $(BUILD)/helper/generate
+HELPER_OBJECTS = $(HELPER_SOURCES:%.c=$(BUILD)/helper/%.o) $(BUILD)/helper/filters.o
 
 all: $(CORE) $(HELPER_BESIDE)
 
@@ -111,7 +117,7 @@ $(B)/flags: FORCE
 	$(call stamp,$(CORE_COMPILE) $(CORE_LINK) $(CORE_OBJECTS))
 
 $(BUILD)/helper/flags: FORCE
-	$(call stamp,$(HELPER_COMPILE) $(HELPER_LINK) $(HELPER_LIBS) $(HELPER_OBJECTS))
+	$(call stamp,$(HELPER_COMPILE) $(HELPER_LINK) $(GENERATE_BUILD) $(GENERATE_LIBS) $(HELPER_OBJECTS))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -121,6 +127,16 @@ $(BUILD)/helper/%.o: %.c $(BUILD)/helper/flags
 	@mkdir -p $(@D)
 	$(HELPER_COMPILE) -MMD -MP -c -o $@ $<
 
+$(GENERATE): $(GENERATE_SOURCES) $(wildcard helpers/generate/*.h) csrc/request.h $(BUILD)/helper/flags
+	$(GENERATE_BUILD) -o $@ $(GENERATE_SOURCES) $(GENERATE_LIBS)
+
+$(BUILD)/helper/filters.c: $(GENERATE)
+	$(GENERATE) >$@.new
+	@mv -f $@.new $@
+
+$(BUILD)/helper/filters.o: $(BUILD)/helper/filters.c helpers/filter.h $(BUILD)/helper/flags
+	$(HELPER_COMPILE) -iquote helpers -c -o $@ $<
+
 # Linked aside and renamed: a program that runs the old one keeps it.
 $(CORE): $(CORE_OBJECTS) $(B)/flags
 	@mkdir -p $(@D)
@@ -129,7 +145,7 @@ $(CORE): $(CORE_OBJECTS) $(B)/flags
 
 $(HELPER): $(HELPER_OBJECTS) $(BUILD)/helper/flags
 	@mkdir -p $(@D)
-	$(HELPER_LINK) -o $@.new $(HELPER_OBJECTS) $(HELPER_LIBS)
+	$(HELPER_LINK) -o $@.new $(HELPER_OBJECTS)
 	@mv -f $@.new $@
 
 $(HELPER_BESIDE): $(HELPER)

@@ -302,12 +302,17 @@ static int collect_pins(struct builder *b, const char *root)
 static int add_pin(struct builder *b, const char *path)
 {
 	struct mount *mount = add(b, MOUNT_PIN, path);
+	struct stat status;
 
 	if (mount == NULL)
 		return -1;
 	mount->source = path;
 	mount->checked = true;
 	mount->claim = needs_claim(path);
+	if (!mount->claim && lstat(path, &status) == 0) {
+		mount->device = status.st_dev;
+		mount->inode = status.st_ino;
+	}
 	return 0;
 }
 
@@ -574,6 +579,31 @@ static int add_mounts(struct builder *b, const struct resolved_rule *rule,
 	}
 }
 
+/*
+ * Where the mounts from number FIRST on go: the first into what shows it, MADE there or
+ * found on the host; the others into the first.
+ */
+static void note_place(struct builder *b, size_t first, bool made)
+{
+	size_t i;
+
+	for (i = first; i < b->mounts->count; i++) {
+		struct mount *mount = &b->mounts->items[i];
+		struct stat status;
+
+		mount->made = made && i == first;
+		if (mount->made || mount->claim)
+			continue;
+		if (mount->source != NULL && mount->inode != 0 && strcmp(mount->source, mount->path) == 0) {
+			mount->place_device = mount->device;
+			mount->place_inode = mount->inode;
+		} else if (lstat(mount->path, &status) == 0) {
+			mount->place_device = status.st_dev;
+			mount->place_inode = status.st_ino;
+		}
+	}
+}
+
 static int add_rule(struct builder *b, size_t number)
 {
 	const struct resolved_rule *rule = &b->resolved->rules[number];
@@ -596,6 +626,7 @@ static int add_rule(struct builder *b, size_t number)
 	before = b->mounts->count;
 	if (add_mounts(b, rule, &within) < 0)
 		return -1;
+	note_place(b, before, !shows_host(&within));
 	/* The last mount is on top, but for /proc, whose covers lie in it. */
 	if (b->mounts->count > before)
 		b->enclosing[number] = rule->origin == ORIGIN_PROC ? before : b->mounts->count - 1;
@@ -697,6 +728,7 @@ static int mask_sockets(struct builder *b)
 		if (mount == NULL)
 			return -1;
 		mount->checked = true;
+		note_place(b, b->mounts->count - 1, false);
 	}
 	return 0;
 }
@@ -729,6 +761,7 @@ static int add_sockets(struct builder *b)
 		rule.inode = status.st_ino;
 		if (add_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)
 			return -1;
+		note_place(b, b->mounts->count - 1, true);
 	}
 	return 0;
 }
@@ -751,6 +784,7 @@ int mounts_build(const struct policy *policy, const struct resolved *resolved,
 		return failure_memory(failure);
 	if (add_base(&b) < 0)
 		return -1;
+	note_place(&b, 0, false);
 	for (i = 0; i < resolved->count; i++)
 		if (strcmp(resolved->rules[i].path, "/") != 0 && add_rule(&b, i) < 0)
 			return -1;

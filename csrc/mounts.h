@@ -38,6 +38,9 @@ struct mount {
 	unsigned mode;      /* permissions of fresh directories */
 	dev_t device;       /* of the source, to check the view by object; 0, 0: unknown */
 	ino_t inode;
+	dev_t place_device; /* of what is mounted over on the host; 0, 0: nothing, or not known */
+	ino_t place_inode;
+	bool made;          /* the place is not on the host: it is made in a fresh directory */
 	bool claim;         /* a placeholder must be made on the host at `path` while the run lasts */
 	bool checked;       /* take part in the check of the finished view */
 	bool reopened;      /* (masks, base) something below is visible again */

@@ -270,7 +270,7 @@ static void enter_directory(struct inner *inner)
 	close(fd);
 }
 
-static void lock_sandbox(struct inner *inner, const struct filter *filter)
+static void lock_sandbox(struct inner *inner)
 {
 	unsigned flags = inner->view.request->flags;
 
@@ -279,7 +279,7 @@ static void lock_sandbox(struct inner *inner, const struct filter *filter)
 		fail(inner, "filter", errno, "no_new_privs");
 	if ((flags & REQUEST_SCOPE_ABSTRACT) && scope_abstract_sockets() < 0)
 		fail(inner, "filter", errno, "Landlock's scope for abstract unix sockets");
-	if ((flags & REQUEST_FILTER) && filter_install(filter, flags) < 0)
+	if ((flags & REQUEST_FILTER) && filter_install(flags) < 0)
 		fail(inner, "filter", errno, "the system call filter");
 }
 
@@ -388,7 +388,6 @@ static void watch_signals(struct inner *inner)
 
 int inner_main(void)
 {
-	static struct filter_order filter;
 	const struct message hello = { .type = MESSAGE_HELLO };
 	struct inner inner = { .signals = -1 };
 	struct order settings, go;
@@ -423,14 +422,11 @@ int inner_main(void)
 	inner.plan.files = (struct rlimit){ settings.files_soft, settings.files_hard };
 	if (command_prepare(&inner.plan, &inner.view) < 0)
 		fail(&inner, "supervisor", ENOMEM, "memory");
-	/* The supervisor sends them in this order. */
-	if (request_has(&inner.view, REQUEST_FILTER))
-		await(&inner, ORDER_FILTER, &filter, sizeof filter);
 	if (request_has(&inner.view, REQUEST_CGROUP_PROCESSES))
 		await(&inner, ORDER_GO, &go, sizeof go);
 	verify(&inner);
 	enter_directory(&inner);
-	lock_sandbox(&inner, &filter.filter);
+	lock_sandbox(&inner);
 	start_command(&inner);
 	watch(&inner);
 }

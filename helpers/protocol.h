@@ -10,7 +10,6 @@
 
 #include <stdint.h>
 
-#include "filter.h"
 
 enum message_type {
 	MESSAGE_HELLO = 1, /* the inner stage runs: the launcher has done its work */
@@ -37,7 +36,6 @@ struct message {
 
 enum order_type {
 	ORDER_SETTINGS = 1, /* waits in the socket when the inner stage starts */
-	ORDER_FILTER,       /* struct filter_order */
 	ORDER_GO,           /* the cgroup is in place */
 	ORDER_TERMINATE,    /* TERM to everything but the inner stage */
 	ORDER_SIGNAL,       /* value to the command's process group */
@@ -52,11 +50,6 @@ struct order {
 	uint32_t pad;
 	uint64_t files_soft; /* RLIMIT_NOFILE */
 	uint64_t files_hard;
-};
-
-struct filter_order {
-	uint32_t type;
-	struct filter filter; /* cut off after the last instruction */
 };
 
 /* Claimed directories that come along with ORDER_SETTINGS (SCM_MAX_FD is 253). */

@@ -8,7 +8,7 @@ static int limit(int resource, uint64_t value, uint64_t extra)
 {
 	struct rlimit now, wanted;
 
-	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+	if (getrlimit(resource, &now) < 0)
 		return -1;
 	if (value > now.rlim_max) {
 		errno = EPERM;
@@ -16,7 +16,7 @@ static int limit(int resource, uint64_t value, uint64_t extra)
 	}
 	wanted.rlim_cur = value;
 	wanted.rlim_max = now.rlim_max - value < extra ? now.rlim_max : value + extra;
-	return setrlimit((__rlimit_resource_t)resource, &wanted);
+	return setrlimit(resource, &wanted);
 }
 
 static bool given(const struct request *request, enum request_limit number)

@@ -22,7 +22,6 @@
 #include "claim.h"
 #include "clock.h"
 #include "drain.h"
-#include "filter.h"
 #include "launch.h"
 #include "protocol.h"
 #include "request_view.h"
@@ -809,25 +808,6 @@ static int send_settings(struct supervisor *self)
 	return sendmsg(self->inner, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* While the launcher is busy: building takes longer than anything else we do. */
-static void send_filter(struct supervisor *self)
-{
-	static struct filter_order order = { .type = ORDER_FILTER };
-	size_t size;
-
-	if (!asks(self, REQUEST_FILTER))
-		return;
-	if (filter_build(self->view.request->flags, &order.filter) < 0) {
-		failed(self, "filter", errno, "cannot build the system call filter: %s",
-		       strerror(errno));
-		kill_from_outside(self);
-		return;
-	}
-	size = offsetof(struct filter_order, filter.instructions) +
-	       order.filter.count * sizeof order.filter.instructions[0];
-	send(self->inner, &order, size, MSG_NOSIGNAL);
-}
-
 static void start(struct supervisor *self)
 {
 	const struct request *request;
@@ -861,7 +841,6 @@ static void start(struct supervisor *self)
 	}
 	self->no_children = false;
 	close_child_ends(self);
-	send_filter(self);
 }
 
 int supervisor_main(void)

@@ -8,7 +8,7 @@
  *
  * cc: -lseccomp
  */
-#include "../../helpers/filter.c"
+#include "../../helpers/generate/filter_build.c"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static unsigned run(const struct sock_filter *program, unsigned count,
 	exit(1);
 }
 
-static struct filter built;
+static struct filter_program built;
 
 static void ask(const char *name, unsigned arch, unsigned number, uint64_t first, uint64_t second,
                 uint64_t third)
