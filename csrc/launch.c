@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture.h"
+#include "descriptor.h"
 #include "failure_lua.h"
 #include "plan.h"
 #include "policy_lua.h"
@@ -184,7 +185,7 @@ static int input_from_string(const char *bytes, size_t length, struct failure *f
 	if (fd >= 0 && done == length) {
 		/* Opened anew: at its start, and not writable. */
 		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-		reader = open(path, O_RDONLY | O_CLOEXEC);
+		reader = descriptor_lift(open(path, O_RDONLY | O_CLOEXEC));
 	}
 	if (reader < 0)
 		failure_execution(failure, "stdin", errno, "cannot store the standard input: %s",
@@ -196,7 +197,7 @@ static int input_from_string(const char *bytes, size_t length, struct failure *f
 
 static int input_from_file(const char *path, struct failure *failure)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = descriptor_lift(open(path, O_RDONLY | O_CLOEXEC));
 
 	if (fd < 0)
 		failure_execution(failure, "stdin", errno, "cannot open '%s' as standard input: %s", path,
@@ -329,7 +330,13 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 	if (run->program == NULL)
 		return failure_memory(failure);
 	run->request = request_build(&input, failure);
-	return run->request < 0 ? -1 : 0;
+	if (run->request < 0)
+		return -1;
+	run->request = descriptor_lift(run->request);
+	if (run->request < 0)
+		return failure_execution(failure, "request", errno, "cannot keep the request: %s",
+		                         strerror(errno));
+	return 0;
 }
 
 int launch_prepare(lua_State *L)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../helpers/claim.h"
+#include "descriptor.h"
 #include "failure_lua.h"
 #include "spawn.h"
 
@@ -92,7 +93,8 @@ static void release_claims(struct run *run)
 
 /*
  * The helper was killed: what it started ends by itself (the inner stage sees the end of
- * its socket), but the placeholders are left to us.  Innermost first.
+ * its socket, and holds the locks of the placeholders until then), but the placeholders are
+ * left to us.  Innermost first.  One that stays locked is another run's, which removes it.
  */
 static void recover(struct run *run)
 {
@@ -103,8 +105,12 @@ static void recover(struct run *run)
 		poll(NULL, 0, 1);
 	while (run->claims != NULL && run->claims[count] != NULL)
 		count++;
-	while (count > 0)
-		claim_release_stale(run->claims[--count]);
+	while (count > 0) {
+		if (claim_release_stale(run->claims[count - 1]) == 1 && now_milliseconds() < deadline)
+			poll(NULL, 0, 1);
+		else
+			count--;
+	}
 }
 
 static void set_streams(struct run *run, enum stream_status ended, const struct record_stream *seen)
@@ -245,6 +251,12 @@ static int launch(struct run *run, struct failure *failure)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return failure_execution(failure, "helper", errno, "cannot make a socket pair: %s",
 		                         strerror(errno));
+	pair[0] = descriptor_lift(pair[0]);
+	if (pair[0] < 0) {
+		failure_execution(failure, "helper", errno, "cannot keep a socket: %s", strerror(errno));
+		close(pair[1]);
+		return -1;
+	}
 	descriptors.control = pair[1];
 	result = spawn_helper(run->program, &descriptors, &run->helper, failure);
 	close(pair[1]);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "descriptor.h"
+
 enum { NAME_ATTEMPTS = 100 };
 
 struct stream *stream_new(void)
@@ -44,6 +46,7 @@ int stream_open_anonymous(struct stream *stream, const char *directory, struct f
 	stream->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
 	if (stream->fd < 0)
 		stream->fd = memfd_create("execsandbox-capture", MFD_CLOEXEC);
+	stream->fd = descriptor_lift(stream->fd);
 	if (stream->fd < 0)
 		return failure_execution(failure, "capture", errno,
 		                         "cannot make an anonymous capture file: %s", strerror(errno));
@@ -70,7 +73,12 @@ int stream_open_retained(struct stream *stream, const char *directory, const cha
 		if (stream->fd >= 0) {
 			stream->path = path;
 			stream->retained = true;
-			return 0;
+			stream->fd = descriptor_lift(stream->fd);
+			if (stream->fd >= 0)
+				return 0;
+			return failure_execution(failure, "capture", errno,
+			                         "cannot keep the capture file '%s': %s", path,
+			                         strerror(errno));
 		}
 		if (errno != EEXIST)
 			break;
