@@ -252,7 +252,7 @@ describe("SIGKILL to the host", function()
   -- Kills a host so long after its BYTES-th word; everything must be gone within a second.
   local function killed(bytes, microseconds, options)
     local root, tmp, mark = support.tempdir(), support.tempdir(), new_mark()
-    local script = host_script([[
+    local script = host_script([=[
       local root, mark = %q, %q
       local function say()
         io.stdout:write(".")
@@ -264,13 +264,13 @@ describe("SIGKILL to the host", function()
       local run = assert(sandbox.start({ "/bin/sh", "-c", ([[
         trap '' TERM HUP INT
         (setsid sh -c 'sleep %%s; sleep %%s' &); head -c 100000 /dev/zero; : >ran
-        exec sleep %%s]].."]]"..[[):format(mark, mark, mark) }, options))
+        exec sleep %%s]]):format(mark, mark, mark) }, options))
       say() -- 2: started
       while not io.open(root .. "/.git") do run:wait(0.0005) end
       say() -- 3: the placeholders are there
       while not io.open(root .. "/ran") do run:wait(0.0005) end
       say() -- 4: the command is at work
-      run:wait()]], root, mark, options or "")
+      run:wait()]=], root, mark, options or "")
     local output, status = support.shell(("TMPDIR=%s %s %d %d %s %s"):format(quote(tmp), quote(support.host "keeper"),
       bytes, microseconds, quote(support.lua), quote(script)))
     local moment = ("%d bytes, %d microseconds: %s"):format(bytes, microseconds, output)

@@ -464,7 +464,10 @@ describe("a started run", function()
   end)
 
   it("gives the signals to the command's whole group", function()
-    local run = start [[trap 'echo parent; exit' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.02; done' & while :; do wait; done]]
+    local run = start [[
+      trap 'echo parent; exit' USR1
+      sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.02; done' &
+      while :; do wait; done]]
     assert.is_true(support.eventually(function() return run:output() == "ready\n" end))
     run:kill "USR1"
     local result = assert(run:wait(20))
@@ -871,7 +874,7 @@ describe("waiting for any of several", function()
       local run = assert(sandbox.wait_any(runs, 30))
       assert.equal("timeout", run:status())
       for i, item in ipairs(runs) do
-        if item == run then 
+        if item == run then
           table.remove(runs, i)
           break
         end

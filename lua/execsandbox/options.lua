@@ -66,14 +66,14 @@ end
 --- A list of strings without NUL.
 local function strings(value)
   if type(value) ~= "table" then return false, "a list of strings" end
-  local count = 0
+  local seen = 0
   for key, item in pairs(value) do
     if not whole(key) or key < 1 or key > #value or not text(item) then
       return false, "a list of strings without NUL"
     end
-    count = count + 1
+    seen = seen + 1
   end
-  return count == #value, "a list of strings without holes"
+  return seen == #value, "a list of strings without holes"
 end
 
 options.count, options.seconds, options.text = count, seconds, text

@@ -30,7 +30,7 @@ static long long now_microseconds(void)
 
 static void pause_microseconds(long microseconds)
 {
-	struct timespec time = {microseconds / 1000000, microseconds % 1000000 * 1000};
+	struct timespec time = { microseconds / 1000000, microseconds % 1000000 * 1000 };
 
 	nanosleep(&time, NULL);
 }
@@ -38,7 +38,7 @@ static void pause_microseconds(long microseconds)
 /* Reads until COUNT bytes came or the program has ended. */
 static void await_bytes(int fd, long count)
 {
-	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
 	char byte;
 
 	while (count > 0 && poll(&wait, 1, READ_SECONDS * 1000) > 0 && read(fd, &byte, 1) == 1)
