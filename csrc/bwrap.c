@@ -164,6 +164,31 @@ static void translate_namespaces(struct translation *t)
 	word(t, "/");
 }
 
+/*
+ * With a view of its own, the inner stage mounts by object, which names that are exchanged
+ * meanwhile cannot lead astray, and which costs no walk through all mounts for each.  It
+ * needs the capabilities for that, in the sandbox's user namespace, until it is done.
+ */
+static void translate_own_view(struct translation *t)
+{
+	static const char *const capabilities[] = { "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE",
+		                                        "CAP_SETPCAP" };
+	size_t i;
+
+	for (i = 0; i < sizeof capabilities / sizeof *capabilities; i++) {
+		word(t, "--cap-add");
+		word(t, capabilities[i]);
+	}
+	word(t, "--dir");
+	word(t, VIEW_ROOT);
+	word(t, "--dev-bind");
+	word(t, "/");
+	word(t, VIEW_HOST);
+	t->plan->inner_path = arena_format(t->arena, "%s%s", VIEW_HOST, t->options->inner);
+	if (t->plan->inner_path == NULL)
+		t->plan->arguments.exhausted = true;
+}
+
 /* The directory with most masks directly in it, for a message that helps. */
 static const char *busiest_directory(const struct mounts *mounts, struct arena *arena,
                                      size_t *count)
@@ -215,7 +240,10 @@ int bwrap_plan(const struct mounts *mounts, const struct bwrap_options *options,
 	out->launcher.arena = out->arguments.arena = arena;
 	words_add(&out->launcher, options->program);
 	translate_namespaces(&t);
-	translate_mounts(&t);
+	if (options->own_view)
+		translate_own_view(&t);
+	else
+		translate_mounts(&t);
 	if (out->launcher.exhausted || out->arguments.exhausted)
 		return failure_memory(failure);
 	if (out->arguments.count > BWRAP_MAX_WORDS - BWRAP_SPARE_WORDS)

@@ -8,15 +8,16 @@
 
 struct bwrap_options {
 	const char *program;      /* absolute path of bwrap */
-	const char *inner;        /* absolute path of the helper, for views without /proc */
+	const char *inner;        /* absolute path of the helper */
 	bool process_namespace;
 	bool network_namespace;
+	bool own_view; /* the inner stage mounts; bubblewrap only makes namespaces */
 };
 
 struct bwrap_plan {
 	struct words launcher;  /* program and its own command line */
 	struct words arguments; /* what it reads from --args */
-	const char *inner_path; /* where the view has the helper; NULL: by descriptor */
+	const char *inner_path; /* where the launcher finds the helper; NULL: by descriptor */
 	unsigned empty_files;   /* descriptors of empty files that the arguments name */
 };
 

@@ -3,9 +3,11 @@
  * lua/execsandbox; this table is private to it.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture.h"
@@ -17,6 +19,10 @@
 #include "run.h"
 
 __attribute__((visibility("default"))) int luaopen_execsandbox_core(lua_State *L);
+
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
 
 extern char **environ;
 
@@ -87,6 +93,15 @@ static int landlock(lua_State *L)
 	return 1;
 }
 
+/* core.mount_calls() → whether the kernel has the calls that mount by object (5.12) */
+static int mount_calls(lua_State *L)
+{
+	long result = syscall(SYS_mount_setattr, -1, "", 0, NULL, (size_t)0);
+
+	lua_pushboolean(L, !(result < 0 && errno == ENOSYS));
+	return 1;
+}
+
 static int user_id(lua_State *L)
 {
 	lua_pushinteger(L, (lua_Integer)geteuid());
@@ -108,6 +123,7 @@ static const luaL_Reg functions[] = {{"policy", policy_new},
                                      {"secure", secure},
                                      {"landlock_abi", landlock},
                                      {"user_id", user_id},
+                                     {"mount_calls", mount_calls},
                                      {NULL, NULL}};
 
 int luaopen_execsandbox_core(lua_State *L)

@@ -142,6 +142,7 @@ static void read_context(lua_State *L, struct launch *launch)
 	context->helper_named = flag(L, "helper_named");
 	context->launcher_named = flag(L, "launcher_named");
 	context->proc_mountable = flag(L, "proc_mountable");
+	context->own_view = flag(L, "own_view");
 	list(L, launch, "launchers", &launchers);
 	context->launchers = launchers.items;
 	context->launcher_count = launchers.count;

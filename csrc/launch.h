@@ -15,7 +15,7 @@ void launch_register(lua_State *L);
  *   argv = { string, … }            environment = { "NAME=value", … }
  *   cwd = absolute path             home, tmpdir, search_path = string or nil
  *   helper = absolute path          launchers = { absolute path, … }
- *   helper_named, launcher_named, proc_mountable, merge, leave, progress, retain = boolean
+ *   helper_named, launcher_named, proc_mountable, own_view, merge, leave, progress, retain = boolean
  *   timeout, kill_grace, drain_grace = seconds   capture_byte_limit = bytes
  *   input = string, or input_file = absolute path, or input_inherit = true, or none
  *   capture_directory = existing directory for the capture files

@@ -109,6 +109,7 @@ static struct mount *add_bind(struct builder *b, enum mount_kind kind,
 	if (mount == NULL)
 		return NULL;
 	mount->source = rule->source != NULL ? rule->source : rule->path;
+	mount->is_file = rule->object == OBJECT_FILE || rule->object == OBJECT_OTHER;
 	mount->device = rule->device;
 	mount->inode = rule->inode;
 	mount->checked = true;
@@ -592,7 +593,8 @@ static void note_place(struct builder *b, size_t first, bool made)
 		struct stat status;
 
 		mount->made = made && i == first;
-		if (mount->made || mount->claim)
+		/* The sandbox's own /proc is another one than the host's, which is what is seen here. */
+		if (mount->made || mount->claim || b->mounts->items[first].kind == MOUNT_PROC)
 			continue;
 		if (mount->source != NULL && mount->inode != 0 && strcmp(mount->source, mount->path) == 0) {
 			mount->place_device = mount->device;
@@ -757,6 +759,7 @@ static int add_sockets(struct builder *b)
 		if (add_ancestors(b, enclosing, path) < 0)
 			return -1;
 		rule.path = path;
+		rule.object = OBJECT_OTHER;
 		rule.device = status.st_dev;
 		rule.inode = status.st_ino;
 		if (add_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)

@@ -43,6 +43,7 @@ struct mount {
 	bool made;          /* the place is not on the host: it is made in a fresh directory */
 	bool claim;         /* a placeholder must be made on the host at `path` while the run lasts */
 	bool checked;       /* take part in the check of the finished view */
+	bool is_file;       /* what is mounted is no directory */
 	bool reopened;      /* (masks, base) something below is visible again */
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "identity.h"
@@ -185,6 +186,14 @@ static int check_cwd(struct planning *p)
 	return 0;
 }
 
+/* A set-user-id bubblewrap gives no capabilities away. */
+static bool is_set_id(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) < 0 || (status.st_mode & S_ISUID) != 0;
+}
+
 static int plan_view(struct planning *p)
 {
 	struct plan *plan = p->plan;
@@ -193,11 +202,13 @@ static int plan_view(struct planning *p)
 	                                 identity_is_real_root(),
 	                                 p->unix_sockets != UNIX_SOCKETS_NONE && !p->every_socket};
 	struct bwrap_options words = {find_launcher(p), p->context->helper, processes,
-	                              p->policy->network != NETWORK_ENABLED};
+	                              p->policy->network != NETWORK_ENABLED,
+	                              p->context->own_view};
 
 	if (words.program == NULL)
 		return -1;
-	plan->flags |= REQUEST_FILTER;
+	words.own_view = words.own_view && !is_set_id(words.program);
+	plan->flags |= REQUEST_FILTER | (words.own_view ? REQUEST_VIEW : 0);
 	if (processes)
 		plan->flags |= REQUEST_PID_NAMESPACE;
 	if (p->policy->allow_user_namespaces)

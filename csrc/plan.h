@@ -23,6 +23,7 @@ struct plan_context {
 	const char **launchers;  /* absolute paths where bubblewrap may be, best first */
 	size_t launcher_count;
 	bool launcher_named;     /* the only one, and named by the environment */
+	bool own_view;           /* the inner stage can mount on this host */
 	bool proc_mountable;     /* this host lets a sandbox mount its own /proc */
 };
 

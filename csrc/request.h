@@ -57,6 +57,7 @@ enum request_flag {
 	REQUEST_SCOPE_ABSTRACT = 1 << 10, /* inner: Landlock scope for abstract unix sockets, required */
 	REQUEST_CGROUP_PROCESSES = 1 << 11, /* limits[processes] by a pids cgroup, required */
 	REQUEST_PROGRESS = 1 << 12,       /* the core wants RECORD_PROGRESS */
+	REQUEST_VIEW = 1 << 13,           /* inner: the view is still to be built, of `mounts` */
 };
 
 enum request_limit {
@@ -75,6 +76,47 @@ enum request_limit {
 struct request_claim {
 	uint32_t path;  /* offset of a NUL-terminated canonical path */
 	uint32_t check; /* index of the check to complete with device and inode, or UINT32_MAX */
+	uint32_t mount; /* index of the mount to complete likewise, or UINT32_MAX */
+	uint32_t pad;
+};
+
+/*
+ * A view that the inner stage builds (REQUEST_VIEW).  The launcher leaves it in a root with
+ * the host's at VIEW_HOST and an empty directory VIEW_ROOT, and with the capabilities to
+ * mount.  The first mount is at "/".
+ */
+#define VIEW_HOST "/host"
+#define VIEW_ROOT "/view"
+
+enum view_kind {
+	VIEW_FRESH,     /* a new directory with `mode`, a filesystem of its own */
+	VIEW_BIND,      /* device:inode of the host, found at `source` */
+	VIEW_MASK,      /* an unreadable directory, the same for all */
+	VIEW_MASK_FILE, /* an unreadable empty file, the same for all */
+	VIEW_DEV,       /* a new /dev with the harmless nodes */
+	VIEW_PROC,      /* a new /proc of this process namespace */
+	VIEW_DIRECTORY, /* no mount: a directory with `mode` made in a fresh one */
+	VIEW_LINK,      /* no mount: a symbolic link with the text `source` made in a fresh one */
+};
+
+enum view_flag {
+	VIEW_READ_ONLY = 1 << 0, /* VIEW_FRESH and VIEW_DEV: in the end; VIEW_BIND: with all below it */
+	VIEW_DEVICES = 1 << 1,   /* device nodes are usable */
+	VIEW_MADE = 1 << 2,      /* the place is made, as a directory or as a file */
+	VIEW_IS_FILE = 1 << 3,   /* what is mounted is no directory */
+};
+
+struct request_mount {
+	uint32_t kind;   /* enum view_kind */
+	uint32_t flags;  /* enum view_flag */
+	uint32_t path;   /* offset of a NUL-terminated canonical path */
+	uint32_t source; /* offset likewise; 0: none */
+	uint32_t mode;
+	uint32_t pad;
+	uint64_t device; /* of the source; 0, 0: not checked */
+	uint64_t inode;
+	uint64_t place_device; /* of what is mounted over; 0, 0: not checked */
+	uint64_t place_inode;
 };
 
 /* What must be true of the view, by object, before the command may run. */
@@ -118,8 +160,11 @@ struct request {
 	uint32_t claims; /* offset of struct request_claim[claim_count], aligned to 8 */
 	uint32_t check_count;
 	uint32_t checks; /* offset of struct request_check[check_count], aligned to 8 */
+	uint32_t mount_count;
+	uint32_t mounts; /* offset of struct request_mount[mount_count], aligned to 8 */
 	uint32_t inner_path; /* offset of the path by which the launcher can execute INNER_PROGRAM;
-	                        0: /proc/self/fd/8 (for views without a /proc) */
+	                        0: /proc/self/fd/8 (for roots without a /proc) */
+	uint32_t pad;
 };
 
 /* Descriptors that the launcher (and through it the inner stage) is started with. */

@@ -102,8 +102,85 @@ static bool can_check(const struct mount *mount)
 	return true;
 }
 
+static void describe(struct request_mount *out, const struct mount *mount)
+{
+	switch (mount->kind) {
+	case MOUNT_BASE:
+		out->kind = VIEW_FRESH;
+		out->flags = VIEW_READ_ONLY;
+		out->mode = 0755;
+		break;
+	case MOUNT_BIND_READ:
+		out->kind = VIEW_BIND;
+		out->flags = VIEW_READ_ONLY;
+		break;
+	case MOUNT_BIND_WRITE:
+	case MOUNT_PIN:
+		out->kind = VIEW_BIND;
+		break;
+	case MOUNT_BIND_DEVICE:
+		out->kind = VIEW_BIND;
+		out->flags = VIEW_DEVICES;
+		break;
+	case MOUNT_MASK_DIRECTORY:
+		out->kind = mount->reopened ? VIEW_FRESH : VIEW_MASK;
+		out->flags = mount->reopened ? VIEW_READ_ONLY : 0;
+		out->mode = 0111;
+		break;
+	case MOUNT_MASK_FILE:
+		out->kind = VIEW_MASK_FILE;
+		out->flags = VIEW_IS_FILE;
+		break;
+	case MOUNT_PRIVATE:
+		out->kind = VIEW_FRESH;
+		break;
+	case MOUNT_DEV:
+		out->kind = VIEW_DEV;
+		out->flags = VIEW_READ_ONLY;
+		break;
+	case MOUNT_PROC:
+		out->kind = VIEW_PROC;
+		break;
+	case MOUNT_DIRECTORY:
+		out->kind = VIEW_DIRECTORY;
+		break;
+	case MOUNT_LINK:
+		out->kind = VIEW_LINK;
+		break;
+	}
+}
+
+/* The mounts for a view that the inner stage builds. */
+static void put_view(struct block *block, struct request *header, const struct mounts *mounts)
+{
+	size_t i;
+
+	header->mounts = reserve(block, mounts->count * sizeof(struct request_mount));
+	header->mount_count = (uint32_t)mounts->count;
+	for (i = 0; i < mounts->count && !block->failed; i++) {
+		const struct mount *mount = &mounts->items[i];
+		struct request_mount out = { .mode = mount->mode,
+			                         .device = mount->device,
+			                         .inode = mount->inode,
+			                         .place_device = mount->place_device,
+			                         .place_inode = mount->place_inode };
+
+		describe(&out, mount);
+		if (mount->made)
+			out.flags |= VIEW_MADE;
+		if (mount->is_file)
+			out.flags |= VIEW_IS_FILE;
+		out.path = put_string(block, mount->path);
+		if (mount->source != NULL)
+			out.source = put_string(block, mount->source);
+		if (!block->failed)
+			memcpy(block->bytes + header->mounts + i * sizeof out, &out, sizeof out);
+	}
+}
+
 static void put_mounts(struct block *block, struct request *header, const struct mounts *mounts)
 {
+	bool viewed = (header->flags & REQUEST_VIEW) != 0;
 	size_t i, checks = 0, claims = 0;
 
 	for (i = 0; i < mounts->count; i++)
@@ -118,7 +195,8 @@ static void put_mounts(struct block *block, struct request *header, const struct
 		if (block->failed)
 			return;
 		if (mount->claim) {
-			struct request_claim claim = {path, checked ? (uint32_t)checks : UINT32_MAX};
+			struct request_claim claim = {path, checked ? (uint32_t)checks : UINT32_MAX,
+			                              viewed ? (uint32_t)i : UINT32_MAX, 0};
 			memcpy(block->bytes + header->claims + claims++ * sizeof claim, &claim, sizeof claim);
 		}
 		if (checked) {
@@ -147,6 +225,8 @@ static void fill(struct block *block, const struct request_input *input)
 		header.inner_path = put_string(block, input->inner_path);
 	if (input->mounts != NULL)
 		put_mounts(block, &header, input->mounts);
+	if (input->mounts != NULL && (header.flags & REQUEST_VIEW))
+		put_view(block, &header, input->mounts);
 	if (block->failed)
 		return;
 	header.size = (uint32_t)block->length;

@@ -20,6 +20,7 @@
 
 #include "clock.h"
 #include "command.h"
+#include "build_view.h"
 #include "filter.h"
 #include "protocol.h"
 #include "request_view.h"
@@ -288,7 +289,11 @@ static void verify(struct inner *inner)
 	unsigned flags = inner->view.request->flags;
 	char text[512];
 
-	if ((flags & REQUEST_DIRECT) && (flags & REQUEST_FILTER) && drop_capabilities() < 0)
+	if ((flags & REQUEST_VIEW) && build_view(&inner->view, text, sizeof text) < 0)
+		fail(inner, "mount", errno, text);
+	/* The launcher has dropped them already, but for those to mount with. */
+	if ((flags & (REQUEST_DIRECT | REQUEST_VIEW)) && (flags & REQUEST_FILTER) &&
+	    drop_capabilities() < 0)
 		fail(inner, "verify", errno, "dropping capabilities");
 	if (verify_process(&inner->view, text, sizeof text) < 0 ||
 	    verify_checks(&inner->view, text, sizeof text) < 0)

@@ -11,7 +11,7 @@ enum {
 	EMPTY_FILES_MOST = 1 << 20,
 };
 
-#define KNOWN_FLAGS (((unsigned)REQUEST_PROGRESS << 1) - 1)
+#define KNOWN_FLAGS (((unsigned)REQUEST_VIEW << 1) - 1)
 
 /* Whether COUNT elements of SIZE bytes at OFFSET lie in the request, after its header. */
 static bool inside(const struct request_view *view, uint32_t offset, uint64_t count, uint64_t size)
@@ -22,16 +22,23 @@ static bool inside(const struct request_view *view, uint32_t offset, uint64_t co
 	       length <= view->size - offset;
 }
 
+static bool apart(uint64_t offset, uint64_t length, uint64_t start, uint64_t size)
+{
+	return size == 0 || length == 0 || offset >= start + size || offset + length <= start;
+}
+
 /*
- * The checks are completed (device and inode are written) after this inspection:
+ * Checks and mounts are completed (devices and inodes are written) after this inspection:
  * nothing else that was inspected may share bytes with them.
  */
-static bool apart_from_checks(const struct request_view *view, uint64_t offset, uint64_t length)
+static bool apart_from_completed(const struct request_view *view, uint64_t offset, uint64_t length)
 {
-	uint64_t start = view->request->checks;
-	uint64_t end = start + (uint64_t)view->request->check_count * sizeof(struct request_check);
+	const struct request *request = view->request;
 
-	return start == end || length == 0 || offset >= end || offset + length <= start;
+	return apart(offset, length, request->checks,
+	             (uint64_t)request->check_count * sizeof(struct request_check)) &&
+	       apart(offset, length, request->mounts,
+	             (uint64_t)request->mount_count * sizeof(struct request_mount));
 }
 
 static bool string_ok(const struct request_view *view, uint32_t offset)
@@ -42,7 +49,7 @@ static bool string_ok(const struct request_view *view, uint32_t offset)
 		return false;
 	start = (const char *)view->request + offset;
 	end = memchr(start, '\0', view->size - offset);
-	return end != NULL && apart_from_checks(view, offset, (uint64_t)(end - start) + 1);
+	return end != NULL && apart_from_completed(view, offset, (uint64_t)(end - start) + 1);
 }
 
 static bool path_ok(const struct request_view *view, uint32_t offset)
@@ -58,7 +65,7 @@ static bool list_ok(const struct request_view *view, const struct request_list *
 	if (list->bytes.length == 0)
 		return list->count == 0;
 	if (!inside(view, list->bytes.offset, list->bytes.length, 1) ||
-	    !apart_from_checks(view, list->bytes.offset, list->bytes.length) ||
+	    !apart_from_completed(view, list->bytes.offset, list->bytes.length) ||
 	    list->count > STRINGS_MOST)
 		return false;
 	bytes = request_bytes(view, list);
@@ -113,7 +120,7 @@ static bool claims_ok(const struct request_view *view)
 		return true;
 	if (request->claims % 8 != 0 ||
 	    !inside(view, request->claims, request->claim_count, sizeof(struct request_claim)) ||
-	    !apart_from_checks(view, request->claims,
+	    !apart_from_completed(view, request->claims,
 	                       (uint64_t)request->claim_count * sizeof(struct request_claim)))
 		return false;
 	for (number = 0; number < request->claim_count; number++) {
@@ -123,18 +130,51 @@ static bool claims_ok(const struct request_view *view)
 			return false;
 		if (claim->check != UINT32_MAX && claim->check >= request->check_count)
 			return false;
+		if (claim->mount != UINT32_MAX && claim->mount >= request->mount_count)
+			return false;
 	}
 	return true;
 }
 
-/* First of all: the others rely on where the checks are. */
-static bool checks_placed(const struct request_view *view)
+static bool array_ok(const struct request_view *view, uint32_t offset, uint32_t count, size_t size)
+{
+	return count == 0 || (offset % 8 == 0 && inside(view, offset, count, size));
+}
+
+/* First of all: the others rely on where these two are. */
+static bool completed_placed(const struct request_view *view)
 {
 	const struct request *request = view->request;
 
-	return request->check_count == 0 ||
-	       (request->checks % 8 == 0 && inside(view, request->checks, request->check_count,
-	                                           sizeof(struct request_check)));
+	return array_ok(view, request->checks, request->check_count, sizeof(struct request_check)) &&
+	       array_ok(view, request->mounts, request->mount_count, sizeof(struct request_mount)) &&
+	       apart(request->checks, (uint64_t)request->check_count * sizeof(struct request_check),
+	             request->mounts, (uint64_t)request->mount_count * sizeof(struct request_mount));
+}
+
+static bool mount_ok(const struct request_view *view, const struct request_mount *mount)
+{
+	if (mount->kind > VIEW_LINK || (mount->mode & ~07777u) != 0 || !path_ok(view, mount->path))
+		return false;
+	if (mount->kind == VIEW_BIND)
+		return path_ok(view, mount->source);
+	return mount->kind != VIEW_LINK || string_ok(view, mount->source);
+}
+
+static bool mounts_ok(const struct request_view *view)
+{
+	const struct request *request = view->request;
+	uint32_t number;
+
+	if (!(request->flags & REQUEST_VIEW))
+		return request->mount_count == 0;
+	if (request->mount_count == 0 || (request->flags & REQUEST_DIRECT))
+		return false;
+	for (number = 0; number < request->mount_count; number++)
+		if (!mount_ok(view, &request_mounts(view)[number]))
+			return false;
+	/* The root comes first, and once. */
+	return strcmp(request_string(view, request_mounts(view)[0].path), "/") == 0;
 }
 
 static bool checks_ok(const struct request_view *view)
@@ -160,8 +200,8 @@ static const char *inspect(const struct request_view *view)
 		return "the request is cut short";
 	if ((request->flags & ~KNOWN_FLAGS) != 0)
 		return "the request has unknown flags";
-	if (!checks_placed(view))
-		return "the request's checks are malformed";
+	if (!completed_placed(view))
+		return "the request's checks or mounts are malformed";
 	if (!list_ok(view, &request->argv) || request->argv.count == 0)
 		return "the request's arguments are malformed";
 	if (!environment_ok(view))
@@ -174,6 +214,8 @@ static const char *inspect(const struct request_view *view)
 		return "the request's claims are malformed";
 	if (!checks_ok(view))
 		return "the request's checks are malformed";
+	if (!mounts_ok(view))
+		return "the request's mounts are malformed";
 	return NULL;
 }
 
@@ -215,6 +257,11 @@ const char *request_bytes(const struct request_view *view, const struct request_
 const struct request_claim *request_claims(const struct request_view *view)
 {
 	return (const void *)((const char *)view->request + view->request->claims);
+}
+
+struct request_mount *request_mounts(const struct request_view *view)
+{
+	return (struct request_mount *)((char *)view->request + view->request->mounts);
 }
 
 struct request_check *request_checks(const struct request_view *view)

@@ -32,6 +32,7 @@ const char *request_bytes(const struct request_view *view, const struct request_
 
 const struct request_claim *request_claims(const struct request_view *view);
 struct request_check *request_checks(const struct request_view *view);
+struct request_mount *request_mounts(const struct request_view *view);
 
 static inline bool request_has(const struct request_view *view, unsigned flag)
 {

@@ -737,6 +737,24 @@ static void close_child_ends(struct supervisor *self)
 	close(SUPERVISOR_STDIN);
 }
 
+/* What the core could not know: the object that stands at a claimed path. */
+static void complete(struct supervisor *self, const struct request_claim *wanted,
+                     const struct claim *claim)
+{
+	if (wanted->check != UINT32_MAX) {
+		struct request_check *check = &request_checks(&self->view)[wanted->check];
+
+		check->device = claim->device;
+		check->inode = claim->inode;
+	}
+	if (wanted->mount != UINT32_MAX) {
+		struct request_mount *mount = &request_mounts(&self->view)[wanted->mount];
+
+		mount->device = mount->place_device = claim->device;
+		mount->inode = mount->place_inode = claim->inode;
+	}
+}
+
 /* Makes or joins the placeholders, and completes the checks that name them. */
 static int take_claims(struct supervisor *self)
 {
@@ -760,10 +778,7 @@ static int take_claims(struct supervisor *self)
 			       strerror(errno));
 			return -1;
 		}
-		if (wanted->check != UINT32_MAX) {
-			request_checks(&self->view)[wanted->check].device = claim->device;
-			request_checks(&self->view)[wanted->check].inode = claim->inode;
-		}
+		complete(self, wanted, claim);
 		if (result == CLAIM_HELD)
 			self->claim_count++;
 	}

@@ -1,6 +1,7 @@
 -- What a command can read, write and list is what policy:access says, on every path of random
 -- trees under random policies. SPEC_SEED repeats one; SPEC_POLICIES says how many.
 local sandbox = require "execsandbox"
+local inside = require "spec.support.inside"
 local support = require "spec.support"
 
 local seed = tonumber(os.getenv "SPEC_SEED") or os.time() % 100000
@@ -109,6 +110,7 @@ describe("policies and what commands meet", function()
       policy = assert(policy:extend { rules = { { path = script, access = "read" } } })
       local result, err = sandbox.run({ support.python, script }, {
         policy = policy, cwd = "/usr", stdin = table.concat(paths, "\0"), timeout = 60,
+        backend_options = inside.backend_options,
       })
       if not result then
         -- Only for a link or a missing root may a policy be refused; there is none here.

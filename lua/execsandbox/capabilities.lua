@@ -18,12 +18,13 @@ local names = {
 }
 
 -- Runs `true` in a sandbox of SPEC; true, or nil and the reason.
-local function try(spec)
+local function try(spec, backend_options)
   local policy, err = core.policy(spec)
   if not policy then return nil, tostring(err) end
   local result
   result, err = run.run({ "/bin/sh", "-c", ":" }, {
     policy = policy, cwd = "/", timeout = DEADLINE, clear_env = true, output_limit = 0,
+    backend_options = backend_options,
   })
   if not result then return nil, tostring(err) end
   if result.status == "timeout" then
@@ -38,6 +39,11 @@ function capabilities.proc_mountable()
   return try {
     rules = { { special = "root", access = "read" } }, isolate_processes = true, mount_proc = true,
   } == true
+end
+
+--- Whether the inner stage can build the view itself here.
+function capabilities.own_view()
+  return try({ rules = { { special = "root", access = "read" } } }, { mounts = "inner" }) == true
 end
 
 local function probe()

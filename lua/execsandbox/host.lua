@@ -1,5 +1,7 @@
 --- Facts about this host that plans depend on, found once for a state.
 
+local core = require "execsandbox.core"
+
 local host = {}
 
 -- Whether something is mounted below /proc that a new /proc would show again: the kernel
@@ -29,6 +31,26 @@ function host.proc_mountable(probe)
     if proc_is_masked() then mountable = probe() end
   end
   return mountable
+end
+
+-- AppArmor may take the capabilities from what bubblewrap starts (profile "unpriv_bwrap").
+local function apparmor_is_on()
+  local file = io.open "/sys/module/apparmor/parameters/enabled"
+  local text = file and file:read "*l"
+  if file then file:close() end
+  return text == "Y"
+end
+
+local own_view
+
+--- Whether the inner stage can build the view itself, by object; bubblewrap does it otherwise.
+-- PROBE() tries it for real, and is only called where there is a doubt.
+function host.own_view(probe)
+  if own_view == nil then
+    own_view = core.mount_calls()
+    if own_view and apparmor_is_on() then own_view = probe() end
+  end
+  return own_view
 end
 
 return host

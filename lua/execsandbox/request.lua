@@ -33,6 +33,15 @@ local function check_backend(value)
   return type(value) == "string", "the name of a backend"
 end
 
+local function check_backend_options(value)
+  local expected = 'a table with mounts = "inner" or "bwrap"'
+  if type(value) ~= "table" then return false, expected end
+  for key, item in pairs(value) do
+    if key ~= "mounts" or (item ~= "inner" and item ~= "bwrap") then return false, expected end
+  end
+  return true
+end
+
 local schema = {
   policy = check_policy,
   cwd = options.text,
@@ -56,7 +65,7 @@ local schema = {
   descendants = options.one_of("kill", "leave"),
   drain_grace = options.seconds,
   backend = check_backend,
-  backend_options = options.plain "table",
+  backend_options = check_backend_options,
 }
 
 -- Options of the interface that no version yet has: refused by name, never ignored.
@@ -121,6 +130,17 @@ local function probe_proc()
   return require "execsandbox.capabilities".proc_mountable()
 end
 
+local function probe_view()
+  return require "execsandbox.capabilities".own_view()
+end
+
+-- Who mounts: "inner" stage, by object, or "bwrap", by path.
+local function own_view(given)
+  local mounts = given.backend_options and given.backend_options.mounts
+  if mounts then return mounts == "inner" end
+  return host.own_view(probe_view)
+end
+
 --- The core's request for ARGV and the checked options GIVEN, or nil, err.
 function request.build(argv, given)
   local backend = given.backend or defaults.backend
@@ -149,6 +169,7 @@ function request.build(argv, given)
     leave = given.descendants == "leave",
     progress = given.on_output ~= nil,
     proc_mountable = host.proc_mountable(probe_proc),
+    own_view = own_view(given),
   }
   set_input(result, given.stdin)
   local ok, err = set_programs(result)

@@ -14,9 +14,11 @@ local function launch()
   assert(sandbox.run({ "/bin/true" }, options))
 end
 
--- The words of the plan, on a command line: nothing of ours takes part.
-local bare = { assert(sandbox.plan({ "/bin/true" }, options)).program }
-for _, word in ipairs(assert(sandbox.plan({ "/bin/true" }, options)).arguments) do
+-- The same mounts as bubblewrap's own words, on a command line: nothing of ours takes part.
+local plan = assert(sandbox.plan({ "/bin/true" },
+  { policy = policy, cwd = root, backend_options = { mounts = "bwrap" } }))
+local bare = { plan.program }
+for _, word in ipairs(plan.arguments) do
   bare[#bare + 1] = word
 end
 bare[#bare + 1] = "/bin/true"

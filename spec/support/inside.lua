@@ -3,10 +3,15 @@ local sandbox = require "execsandbox"
 
 local inside = {}
 
+--- SPEC_MOUNTS=bwrap has bubblewrap mount by path, as on hosts where the inner stage cannot.
+inside.backend_options = os.getenv "SPEC_MOUNTS" and { mounts = os.getenv "SPEC_MOUNTS" } or nil
+
 --- Runs `script` with /bin/sh under `policy`; `options` are those of `run`. Both streams come
 -- merged. Returns the result, and fails where the command could not be launched.
 function inside.sh(policy, script, options)
-  local given = { policy = policy, merge_output = true, timeout = 60 }
+  local given = {
+    policy = policy, merge_output = true, timeout = 60, backend_options = inside.backend_options,
+  }
   for name, value in pairs(options or {}) do given[name] = value end
   local result, err = sandbox.run({ "/bin/sh", "-c", script }, given)
   if not result then error("launch failed: " .. tostring(err), 2) end
