@@ -31,7 +31,7 @@ char *arena_copy(struct arena *arena, const char *bytes, size_t length);
 
 /* printf into the arena; NULL when memory is exhausted. */
 char *arena_format(struct arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 
 /* Releases everything; the arena is empty and usable again. Idempotent. */
 void arena_release(struct arena *arena);

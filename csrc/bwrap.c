@@ -189,52 +189,10 @@ static void translate_own_view(struct translation *t)
 		t->plan->arguments.exhausted = true;
 }
 
-/* The directory with most masks directly in it, for a message that helps. */
-static const char *busiest_directory(const struct mounts *mounts, struct arena *arena,
-                                     size_t *count)
-{
-	const char *best = NULL;
-	size_t i, best_count = 0, length = 0, run = 0;
-
-	for (i = 0; i < mounts->count; i++) {
-		const char *path = mounts->items[i].path;
-		const char *slash = strrchr(path, '/');
-		size_t here = slash == NULL ? 0 : (size_t)(slash - path);
-
-		run = i > 0 && here == length &&
-		              strncmp(path, mounts->items[i - 1].path, here + 1) == 0
-		          ? run + 1
-		          : 1;
-		length = here;
-		if (run > best_count && here > 0) {
-			best_count = run;
-			best = path;
-		}
-	}
-	*count = best_count;
-	if (best == NULL)
-		return NULL;
-	return arena_copy(arena, best, (size_t)(strrchr(best, '/') - best));
-}
-
-static int too_many(const struct translation *t, struct failure *failure)
-{
-	size_t most = 0;
-	const char *directory = busiest_directory(t->mounts, t->arena, &most);
-
-	return failure_unavailable(
-	    failure, "explicit_filesystem_scopes",
-	    "deny or grant a common directory instead of the single paths in it",
-	    "the policy needs %zu mounts (%zu of them masks), which are %zu words where bubblewrap "
-	    "takes %d; '%s' alone has %zu of them",
-	    t->mounts->count, t->mounts->masks, t->plan->arguments.count, BWRAP_MAX_WORDS,
-	    directory == NULL ? "/" : directory, most);
-}
-
 int bwrap_plan(const struct mounts *mounts, const struct bwrap_options *options,
                struct arena *arena, struct bwrap_plan *out, struct failure *failure)
 {
-	struct translation t = {mounts, options, out, arena};
+	struct translation t = { mounts, options, out, arena };
 
 	memset(out, 0, sizeof *out);
 	out->launcher.arena = out->arguments.arena = arena;
@@ -247,6 +205,7 @@ int bwrap_plan(const struct mounts *mounts, const struct bwrap_options *options,
 	if (out->launcher.exhausted || out->arguments.exhausted)
 		return failure_memory(failure);
 	if (out->arguments.count > BWRAP_MAX_WORDS - BWRAP_SPARE_WORDS)
-		return too_many(&t, failure);
+		return mounts_too_many(mounts, arena, failure, "%zu words where bubblewrap takes %d",
+		                       out->arguments.count, BWRAP_MAX_WORDS);
 	return 0;
 }

@@ -7,8 +7,8 @@
 #include "words.h"
 
 struct bwrap_options {
-	const char *program;      /* absolute path of bwrap */
-	const char *inner;        /* absolute path of the helper */
+	const char *program; /* absolute path of bwrap */
+	const char *inner;   /* absolute path of the helper */
 	bool process_namespace;
 	bool network_namespace;
 	bool own_view; /* the inner stage mounts; bubblewrap only makes namespaces */

@@ -188,7 +188,7 @@ static int method_text(lua_State *L)
 	bool running = stream->status == STREAM_RUNNING;
 	char chunk[CHUNK];
 	luaL_Buffer buffer;
-	struct renderer renderer = {&buffer, limit, false};
+	struct renderer renderer = { &buffer, limit, false };
 
 	luaL_buffinit(L, &buffer);
 	while (offset < size && !renderer.truncated) {
@@ -200,8 +200,7 @@ static int method_text(lua_State *L)
 			return read_failed(L);
 		if (got == 0)
 			break;
-		done = render(&renderer, chunk, (size_t)got,
-		              !running && offset + (uint64_t)got == size);
+		done = render(&renderer, chunk, (size_t)got, !running && offset + (uint64_t)got == size);
 		if (done == 0)
 			break;
 		offset += done;
@@ -216,7 +215,7 @@ int capture_decode(lua_State *L)
 	size_t length;
 	const char *bytes = luaL_checklstring(L, 1, &length);
 	luaL_Buffer buffer;
-	struct renderer renderer = {&buffer, UINT64_MAX, false};
+	struct renderer renderer = { &buffer, UINT64_MAX, false };
 
 	luaL_buffinit(L, &buffer);
 	render(&renderer, bytes, length, true);
@@ -320,7 +319,7 @@ static int index_field(lua_State *L)
 		lua_pushboolean(L, stream->retained);
 	else if (strcmp(name, "byte_count") == 0)
 		lua_pushinteger(L, (lua_Integer)(stream->status == STREAM_RUNNING ? stream_size(stream)
-		                                                                 : stream->stored));
+		                                                                  : stream->stored));
 	else if (strcmp(name, "observed_byte_count") == 0)
 		lua_pushinteger(L, (lua_Integer)stream->observed);
 	else if (strcmp(name, "complete") == 0)
@@ -346,14 +345,15 @@ static int to_string(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg methods[] = {{"read", method_read},
-                                   {"sample", method_sample},
-                                   {"text", method_text},
-                                   {"lines", method_lines},
-                                   {NULL, NULL}};
+static const luaL_Reg methods[] = { { "read", method_read },
+	                                { "sample", method_sample },
+	                                { "text", method_text },
+	                                { "lines", method_lines },
+	                                { NULL, NULL } };
 
-static const luaL_Reg metamethods[] = {
-    {"__gc", collect}, {"__tostring", to_string}, {NULL, NULL}};
+static const luaL_Reg metamethods[] = { { "__gc", collect },
+	                                    { "__tostring", to_string },
+	                                    { NULL, NULL } };
 
 void capture_register(lua_State *L)
 {

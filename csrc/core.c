@@ -108,23 +108,23 @@ static int user_id(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg functions[] = {{"policy", policy_new},
-                                     {"prepare", launch_prepare},
-                                     {"plan", launch_plan},
-                                     {"block", run_block},
-                                     {"now", run_now},
-                                     {"error", failure_new},
-                                     {"decode", capture_decode},
-                                     {"environment", environment},
-                                     {"current_directory", current_directory},
-                                     {"canonical", canonical},
-                                     {"executable", executable},
-                                     {"library", library},
-                                     {"secure", secure},
-                                     {"landlock_abi", landlock},
-                                     {"user_id", user_id},
-                                     {"mount_calls", mount_calls},
-                                     {NULL, NULL}};
+static const luaL_Reg functions[] = { { "policy", policy_new },
+	                                  { "prepare", launch_prepare },
+	                                  { "plan", launch_plan },
+	                                  { "block", run_block },
+	                                  { "now", run_now },
+	                                  { "error", failure_new },
+	                                  { "decode", capture_decode },
+	                                  { "environment", environment },
+	                                  { "current_directory", current_directory },
+	                                  { "canonical", canonical },
+	                                  { "executable", executable },
+	                                  { "library", library },
+	                                  { "secure", secure },
+	                                  { "landlock_abi", landlock },
+	                                  { "user_id", user_id },
+	                                  { "mount_calls", mount_calls },
+	                                  { NULL, NULL } };
 
 int luaopen_execsandbox_core(lua_State *L)
 {

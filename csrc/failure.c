@@ -22,7 +22,7 @@ void failure_set_policy(struct failure *failure, const char *format, ...)
 }
 
 void failure_set_unavailable(struct failure *failure, const char *capability, const char *remedy,
-                        const char *format, ...)
+                             const char *format, ...)
 {
 	va_list args;
 
@@ -33,8 +33,8 @@ void failure_set_unavailable(struct failure *failure, const char *capability, co
 	snprintf(failure->remedy, sizeof failure->remedy, "%s", remedy);
 }
 
-void failure_set_execution(struct failure *failure, const char *stage, int errnum, const char *format,
-                      ...)
+void failure_set_execution(struct failure *failure, const char *stage, int errnum,
+                           const char *format, ...)
 {
 	va_list args;
 

@@ -14,10 +14,10 @@ enum failure_kind {
 
 struct failure {
 	enum failure_kind kind;
-	int errnum;              /* 0 where none applies */
-	char capability[40];     /* "" where none applies */
-	char stage[40];          /* "" where none applies */
-	char remedy[256];        /* "" where none applies */
+	int errnum;               /* 0 where none applies */
+	char capability[40];      /* "" where none applies */
+	char stage[40];           /* "" where none applies */
+	char remedy[256];         /* "" where none applies */
 	char message[8192 + 512]; /* a sentence; room for two longest paths */
 };
 
@@ -32,14 +32,14 @@ static inline int failure_result(void)
 }
 
 #define failure_policy(failure, ...) (failure_set_policy((failure), __VA_ARGS__), failure_result())
-#define failure_unavailable(failure, capability, remedy, ...)                                     \
+#define failure_unavailable(failure, capability, remedy, ...)                                      \
 	(failure_set_unavailable((failure), (capability), (remedy), __VA_ARGS__), failure_result())
-#define failure_execution(failure, stage, errnum, ...)                                            \
+#define failure_execution(failure, stage, errnum, ...)                                             \
 	(failure_set_execution((failure), (stage), (errnum), __VA_ARGS__), failure_result())
 #define failure_memory(failure) (failure_set_memory(failure), failure_result())
 
 void failure_set_policy(struct failure *failure, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+	__attribute__((format(printf, 2, 3)));
 void failure_set_unavailable(struct failure *failure, const char *capability, const char *remedy,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 void failure_set_execution(struct failure *failure, const char *stage, int errnum,

@@ -20,7 +20,7 @@ static int to_string(lua_State *L)
 	lua_pushliteral(L, "remedy");
 	lua_rawget(L, 1);
 	if (lua_type(L, 3) == LUA_TSTRING) {
-		lua_pushliteral(L, " ");
+		lua_pushliteral(L, "; ");
 		lua_insert(L, 3);
 		lua_concat(L, 3);
 	} else {

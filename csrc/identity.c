@@ -27,8 +27,7 @@ bool identity_is_real_root(void)
 	if (map == NULL)
 		return root;
 	while (fgets(line, sizeof line, map) != NULL)
-		if (read_range(line, &inside, &outside, &length) && uid >= inside &&
-		    uid - inside < length)
+		if (read_range(line, &inside, &outside, &length) && uid >= inside && uid - inside < length)
 			root = outside + (uid - inside) == 0;
 	fclose(map);
 	return root;

@@ -132,7 +132,7 @@ static uint64_t timeout(lua_State *L)
 static void read_context(lua_State *L, struct launch *launch)
 {
 	struct plan_context *context = &launch->context;
-	struct words launchers = {0};
+	struct words launchers = { 0 };
 
 	context->resolve.cwd = string(L, launch, "cwd", true);
 	context->resolve.home = string(L, launch, "home", false);
@@ -148,6 +148,13 @@ static void read_context(lua_State *L, struct launch *launch)
 	context->launcher_count = launchers.count;
 }
 
+/* luaL_error, in a form that says that it does not return. */
+_Noreturn static void raise_error(lua_State *L, const char *message)
+{
+	luaL_error(L, "%s", message);
+	__builtin_unreachable();
+}
+
 /* Pushes a launch with the plan for the arguments; 0 or -1 with FAILURE. */
 static int make_plan(lua_State *L, struct launch **out, struct failure *failure)
 {
@@ -161,7 +168,7 @@ static int make_plan(lua_State *L, struct launch **out, struct failure *failure)
 	list(L, launch, "argv", &launch->argv);
 	list(L, launch, "environment", &launch->environment);
 	if (launch->argv.count == 0)
-		return luaL_error(L, "bad field 'argv' of a request (empty)");
+		raise_error(L, "bad field 'argv' of a request (empty)");
 	*out = launch;
 	return plan_make(policy, &launch->context, &launch->plan, failure);
 }
@@ -240,7 +247,7 @@ static int open_input(lua_State *L, struct run *run, struct failure *failure)
 static int open_stream(struct run *run, int number, const char *directory, bool retain,
                        struct failure *failure)
 {
-	static const char *const names[] = {"stdout", "stderr"};
+	static const char *const names[] = { "stdout", "stderr" };
 	struct stream *stream = stream_new();
 
 	if (stream == NULL)
@@ -301,7 +308,7 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
                          struct failure *failure)
 {
 	const struct plan *plan = &launch->plan;
-	struct request_input input = {0};
+	struct request_input input = { 0 };
 	size_t i;
 
 	input.fixed.flags = request_flags(L, launch);

@@ -71,6 +71,13 @@ int mounts_build(const struct policy *policy, const struct resolved *resolved,
                  const struct mounts_options *options, struct arena *arena, struct mounts *out,
                  struct failure *failure);
 
+/*
+ * Fills FAILURE for MOUNTS that are too many; FORMAT completes "the policy needs N mounts,
+ * which are …".  Returns -1.
+ */
+int mounts_too_many(const struct mounts *mounts, struct arena *arena, struct failure *failure,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* The name of KIND as plans show it, e.g. "bind-read". */
 const char *mount_kind_name(enum mount_kind kind);
 

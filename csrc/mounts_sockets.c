@@ -89,8 +89,8 @@ int mounts_find_sockets(const struct resolved *resolved, const struct strings *a
 		const char *name = socket_name(line);
 		const struct resolved_rule *rule;
 
-		if (name == NULL || realpath(name, canonical) == NULL ||
-		    lstat(canonical, &status) < 0 || !S_ISSOCK(status.st_mode))
+		if (name == NULL || realpath(name, canonical) == NULL || lstat(canonical, &status) < 0 ||
+		    !S_ISSOCK(status.st_mode))
 			continue;
 		rule = resolved_find(resolved, canonical);
 		if (rule == NULL || rule->access == ACCESS_DENY || contains(allowed, canonical))

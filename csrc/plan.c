@@ -4,11 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "identity.h"
 #include "landlock.h"
+
+/* Below that, no limit is worth a look. */
+enum { MANY_MOUNTS = 1000 };
 
 struct planning {
 	const struct policy *policy;
@@ -16,11 +20,10 @@ struct planning {
 	struct plan *plan;
 	struct failure *failure;
 	enum unix_sockets unix_sockets; /* never UNIX_SOCKETS_DEFAULT */
-	bool every_socket; /* nothing about unix sockets is restricted */
+	bool every_socket;              /* nothing about unix sockets is restricted */
 };
 
 /* ---- what the policy asks for ----------------------------------------------- */
-
 
 static bool opens_filesystem(const struct policy *policy)
 {
@@ -77,10 +80,10 @@ static int plan_unix_sockets(struct planning *p)
 		return 0;
 	if (shares_network && !scoped)
 		return failure_unavailable(
-		    p->failure, "unix_sockets", "use unix_sockets = \"none\", or isolate the network",
-		    "with the host's network, this kernel cannot keep the host's abstract unix sockets "
-		    "out of reach (that takes Landlock ABI %d, here it is %d)",
-		    LANDLOCK_ABI_SCOPES, landlock_abi());
+			p->failure, "unix_sockets", "use unix_sockets = \"none\", or isolate the network",
+			"with the host's network, this kernel cannot keep the host's abstract unix sockets "
+			"out of reach (that takes Landlock ABI %d, here it is %d)",
+			LANDLOCK_ABI_SCOPES, landlock_abi());
 	p->plan->flags |= REQUEST_UNIX_SOCKETS;
 	if (shares_network)
 		p->plan->flags |= REQUEST_SCOPE_ABSTRACT;
@@ -152,13 +155,12 @@ static const char *find_launcher(struct planning *p)
 		if (is_writable_inside(p, "/"))
 			return path;
 	}
-	failure_unavailable(p->failure, "available",
-	                    "install bubblewrap (on Debian and Ubuntu: apt install bubblewrap)",
-	                    "bubblewrap (bwrap) was not found%s%s",
-	                    p->context->launcher_named ? " at " : " on PATH",
-	                    p->context->launcher_named && p->context->launcher_count > 0
-	                        ? p->context->launchers[0]
-	                        : "");
+	failure_unavailable(
+		p->failure, "available",
+		"install bubblewrap (on Debian and Ubuntu: apt install bubblewrap)",
+		"bubblewrap (bwrap) was not found%s%s", p->context->launcher_named ? " at " : " on PATH",
+		p->context->launcher_named && p->context->launcher_count > 0 ? p->context->launchers[0]
+																	 : "");
 	snprintf(p->failure->stage, sizeof p->failure->stage, "backend");
 	p->failure->errnum = ENOENT;
 	return NULL;
@@ -194,16 +196,65 @@ static bool is_set_id(const char *path)
 	return stat(path, &status) < 0 || (status.st_mode & S_ISUID) != 0;
 }
 
+static int check_claims(struct planning *p)
+{
+	const struct mounts *mounts = &p->plan->mounts;
+	size_t i, claims = 0;
+
+	for (i = 0; i < mounts->count; i++)
+		claims += mounts->items[i].claim;
+	if (claims <= CLAIMS_MOST)
+		return 0;
+	return failure_unavailable(p->failure, "explicit_filesystem_scopes",
+	                           "deny the directories that they are in, or make them",
+	                           "the policy keeps %zu missing names from being made; %d can be",
+	                           claims, CLAIMS_MOST);
+}
+
+/* A namespace holds so many mounts (proc_sys_fs(5)); those of the host are in it twice. */
+static int check_mount_max(struct planning *p)
+{
+	enum { HOSTS_OWN = 4096 };
+	struct plan *plan = p->plan;
+	unsigned long most = 100000;
+	char text[32];
+	FILE *file = fopen("/proc/sys/fs/mount-max", "re");
+
+	if (file != NULL) {
+		if (fgets(text, sizeof text, file) != NULL)
+			most = strtoul(text, NULL, 10);
+		fclose(file);
+	}
+	if (!(plan->flags & REQUEST_VIEW) || plan->mounts.count + HOSTS_OWN <= most)
+		return 0;
+	return mounts_too_many(&plan->mounts, &plan->arena, p->failure,
+	                       "more than fit into the %lu of a mount namespace (fs.mount-max)", most);
+}
+
+/* bubblewrap is given a descriptor for each file that it masks. */
+static int check_masks(struct planning *p)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max == RLIM_INFINITY ||
+	    p->plan->bwrap.empty_files + EMPTY_FILE_FIRST < files.rlim_max)
+		return 0;
+	return failure_unavailable(p->failure, "explicit_filesystem_scopes",
+	                           "deny the directories that they are in, or raise RLIMIT_NOFILE",
+	                           "the policy denies %u files, and this process may have %llu "
+	                           "descriptors",
+	                           p->plan->bwrap.empty_files, (unsigned long long)files.rlim_max);
+}
+
 static int plan_view(struct planning *p)
 {
 	struct plan *plan = p->plan;
 	bool processes = p->policy->isolate_processes != CHOICE_NO;
-	struct mounts_options options = {processes, p->context->proc_mountable,
-	                                 identity_is_real_root(),
-	                                 p->unix_sockets != UNIX_SOCKETS_NONE && !p->every_socket};
-	struct bwrap_options words = {find_launcher(p), p->context->helper, processes,
-	                              p->policy->network != NETWORK_ENABLED,
-	                              p->context->own_view};
+	struct mounts_options options = { processes, p->context->proc_mountable,
+		                              identity_is_real_root(),
+		                              p->unix_sockets != UNIX_SOCKETS_NONE && !p->every_socket };
+	struct bwrap_options words = { find_launcher(p), p->context->helper, processes,
+		                           p->policy->network != NETWORK_ENABLED, p->context->own_view };
 
 	if (words.program == NULL)
 		return -1;
@@ -216,13 +267,16 @@ static int plan_view(struct planning *p)
 	if (mounts_build(p->policy, &plan->resolved, &options, &plan->arena, &plan->mounts,
 	                 p->failure) < 0)
 		return -1;
-	return bwrap_plan(&plan->mounts, &words, &plan->arena, &plan->bwrap, p->failure);
+	if (check_claims(p) < 0 || (plan->mounts.count > MANY_MOUNTS && check_mount_max(p) < 0) ||
+	    bwrap_plan(&plan->mounts, &words, &plan->arena, &plan->bwrap, p->failure) < 0)
+		return -1;
+	return check_masks(p);
 }
 
 int plan_make(const struct policy *policy, const struct plan_context *context, struct plan *out,
               struct failure *failure)
 {
-	struct planning p = {policy, context, out, failure, UNIX_SOCKETS_NONE, false};
+	struct planning p = { policy, context, out, failure, UNIX_SOCKETS_NONE, false };
 
 	out->direct = is_direct(policy);
 	out->backend = out->direct ? "direct" : "bwrap";

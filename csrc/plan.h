@@ -18,13 +18,13 @@
 /* What a plan depends on besides the policy. Strings are the caller's. */
 struct plan_context {
 	struct resolve_context resolve;
-	const char *helper;      /* absolute path */
-	bool helper_named;       /* it was named by the environment */
-	const char **launchers;  /* absolute paths where bubblewrap may be, best first */
+	const char *helper;     /* absolute path */
+	bool helper_named;      /* it was named by the environment */
+	const char **launchers; /* absolute paths where bubblewrap may be, best first */
 	size_t launcher_count;
-	bool launcher_named;     /* the only one, and named by the environment */
-	bool own_view;           /* the inner stage can mount on this host */
-	bool proc_mountable;     /* this host lets a sandbox mount its own /proc */
+	bool launcher_named; /* the only one, and named by the environment */
+	bool own_view;       /* the inner stage can mount on this host */
+	bool proc_mountable; /* this host lets a sandbox mount its own /proc */
 };
 
 struct plan {
@@ -32,7 +32,7 @@ struct plan {
 	struct arena arena; /* owns what the following point to */
 	struct mounts mounts;
 	struct bwrap_plan bwrap;
-	bool direct; /* nothing is to be enforced but limits: no launcher */
+	bool direct;         /* nothing is to be enforced but limits: no launcher */
 	const char *backend; /* "bwrap" or "direct" */
 	const char *cwd;
 	uint32_t flags; /* enum request_flag, as far as the policy decides */

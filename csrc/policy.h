@@ -18,7 +18,12 @@ enum access { ACCESS_DENY, ACCESS_READ, ACCESS_WRITE };
 enum filesystem_mode { FILESYSTEM_RESTRICTED, FILESYSTEM_UNRESTRICTED, FILESYSTEM_EXTERNAL };
 enum network_mode { NETWORK_ENABLED, NETWORK_ISOLATED, NETWORK_PROXY_ONLY };
 enum choice { CHOICE_AUTO, CHOICE_NO, CHOICE_YES }; /* Lua's nil, false, true */
-enum unix_sockets { UNIX_SOCKETS_DEFAULT, UNIX_SOCKETS_NONE, UNIX_SOCKETS_INTERNAL, UNIX_SOCKETS_LIST };
+enum unix_sockets {
+	UNIX_SOCKETS_DEFAULT,
+	UNIX_SOCKETS_NONE,
+	UNIX_SOCKETS_INTERNAL,
+	UNIX_SOCKETS_LIST
+};
 
 enum rule_form { RULE_PATH, RULE_GLOB, RULE_SPECIAL };
 enum special {
@@ -67,7 +72,7 @@ struct policy {
 	struct strings network_deny;
 	struct rule *rules;
 	size_t rule_count;
-	struct strings workspace_roots; /* absolute, lexically normalised */
+	struct strings workspace_roots;    /* absolute, lexically normalised */
 	struct strings protected_metadata; /* basenames */
 	struct strings devices;
 	struct strings unix_socket_paths;
@@ -77,7 +82,7 @@ struct policy {
 	bool private_tmp;
 	bool private_runtime;
 	bool allow_user_namespaces;
-	int64_t glob_scan_max_depth; /* -1: none */
+	int64_t glob_scan_max_depth;  /* -1: none */
 	uint64_t limits[LIMIT_COUNT]; /* LIMIT_NONE where not set */
 };
 

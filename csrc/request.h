@@ -19,11 +19,11 @@
 
 /* Descriptors the supervisor is started with. 0, 1 and 2 are /dev/null. */
 enum {
-	SUPERVISOR_CONTROL = 3,    /* the control socket */
-	SUPERVISOR_REQUEST = 4,    /* the memory file with the request, read and write */
-	SUPERVISOR_STDIN = 5,      /* what the command gets as standard input */
-	SUPERVISOR_OUTPUT = 6,     /* capture file of stdout, open for writing, empty */
-	SUPERVISOR_ERROR = 7,      /* capture file of stderr; /dev/null where merged */
+	SUPERVISOR_CONTROL = 3, /* the control socket */
+	SUPERVISOR_REQUEST = 4, /* the memory file with the request, read and write */
+	SUPERVISOR_STDIN = 5,   /* what the command gets as standard input */
+	SUPERVISOR_OUTPUT = 6,  /* capture file of stdout, open for writing, empty */
+	SUPERVISOR_ERROR = 7,   /* capture file of stderr; /dev/null where merged */
 	SUPERVISOR_FIRST_FREE = 8
 };
 
@@ -44,20 +44,22 @@ struct request_list {
 };
 
 enum request_flag {
-	REQUEST_MERGE = 1 << 0,           /* stderr joins stdout in one pipe */
-	REQUEST_DIRECT = 1 << 1,          /* no launcher: the inner stage is run directly */
-	REQUEST_PID_NAMESPACE = 1 << 2,   /* the inner stage is PID 1 of its own */
-	REQUEST_LEAVE = 1 << 3,           /* descendants = "leave" */
-	REQUEST_FILTER = 1 << 4,          /* install the system call filter and no_new_privs */
-	REQUEST_ALLOW_USERNS = 1 << 5,    /* filter: nested sandboxes allowed */
-	REQUEST_NET_SOCKETS = 1 << 6,     /* filter: AF_INET and AF_INET6 of every kind */
-	REQUEST_NET_TCP_ONLY = 1 << 7,    /* filter: of these only TCP (managed proxy, loopback unset) */
-	REQUEST_NET_LOOPBACK = 1 << 8,    /* inner: the loopback interface is up; sockets as NET_SOCKETS */
-	REQUEST_UNIX_SOCKETS = 1 << 9,    /* filter: named unix sockets usable (view holds no host socket) */
-	REQUEST_SCOPE_ABSTRACT = 1 << 10, /* inner: Landlock scope for abstract unix sockets, required */
+	REQUEST_MERGE = 1 << 0,         /* stderr joins stdout in one pipe */
+	REQUEST_DIRECT = 1 << 1,        /* no launcher: the inner stage is run directly */
+	REQUEST_PID_NAMESPACE = 1 << 2, /* the inner stage is PID 1 of its own */
+	REQUEST_LEAVE = 1 << 3,         /* descendants = "leave" */
+	REQUEST_FILTER = 1 << 4,        /* install the system call filter and no_new_privs */
+	REQUEST_ALLOW_USERNS = 1 << 5,  /* filter: nested sandboxes allowed */
+	REQUEST_NET_SOCKETS = 1 << 6,   /* filter: AF_INET and AF_INET6 of every kind */
+	REQUEST_NET_TCP_ONLY = 1 << 7,  /* filter: of these only TCP (managed proxy, loopback unset) */
+	REQUEST_NET_LOOPBACK = 1 << 8, /* inner: the loopback interface is up; sockets as NET_SOCKETS */
+	REQUEST_UNIX_SOCKETS =
+		1 << 9, /* filter: named unix sockets usable (view holds no host socket) */
+	REQUEST_SCOPE_ABSTRACT =
+		1 << 10, /* inner: Landlock scope for abstract unix sockets, required */
 	REQUEST_CGROUP_PROCESSES = 1 << 11, /* limits[processes] by a pids cgroup, required */
-	REQUEST_PROGRESS = 1 << 12,       /* the core wants RECORD_PROGRESS */
-	REQUEST_VIEW = 1 << 13,           /* inner: the view is still to be built, of `mounts` */
+	REQUEST_PROGRESS = 1 << 12,         /* the core wants RECORD_PROGRESS */
+	REQUEST_VIEW = 1 << 13,             /* inner: the view is still to be built, of `mounts` */
 };
 
 enum request_limit {
@@ -71,6 +73,9 @@ enum request_limit {
 	REQUEST_LIMITS
 };
 #define REQUEST_UNLIMITED UINT64_MAX
+
+/* Placeholders of one run: their descriptors go along in one message (SCM_MAX_FD is 253). */
+enum { CLAIMS_MOST = 240 };
 
 /* A placeholder to make, or to join, before launch (see claim.h). */
 struct request_claim {
@@ -124,9 +129,9 @@ enum check_kind {
 	CHECK_BIND_READ,  /* the object device:inode, on a read-only mount */
 	CHECK_BIND_WRITE, /* the object device:inode */
 	CHECK_MASK_DIRECTORY, /* an empty-looking directory of mode 0000 or 0111, read-only, not device:inode */
-	CHECK_MASK_FILE,  /* an empty regular file of mode 0000, not device:inode */
-	CHECK_PIN,        /* a directory that is a mount point, maybe beneath another mount: rmdir says EBUSY */
-	CHECK_PRIVATE,    /* a fresh writable directory, not device:inode */
+	CHECK_MASK_FILE, /* an empty regular file of mode 0000, not device:inode */
+	CHECK_PIN, /* a directory that is a mount point, maybe beneath another mount: rmdir says EBUSY */
+	CHECK_PRIVATE, /* a fresh writable directory, not device:inode */
 };
 struct request_check {
 	uint32_t kind; /* enum check_kind */
@@ -138,8 +143,8 @@ struct request_check {
 struct request {
 	uint32_t magic;
 	uint32_t version;
-	uint32_t size;  /* of the whole request, in bytes */
-	uint32_t flags; /* enum request_flag */
+	uint32_t size;           /* of the whole request, in bytes */
+	uint32_t flags;          /* enum request_flag */
 	uint64_t timeout_ns;     /* from launch; 0: none */
 	uint64_t kill_grace_ns;  /* between TERM and KILL */
 	uint64_t drain_grace_ns; /* how long pipes may stay open after the command's end */
@@ -147,13 +152,14 @@ struct request {
 	uint64_t limits[REQUEST_LIMITS];
 	uint64_t cwd_device; /* 0, 0: not checked (direct runs) */
 	uint64_t cwd_inode;
-	uint32_t cwd;        /* offset of a NUL-terminated absolute path */
-	uint32_t run_id;     /* names cgroups; unique per core */
+	uint32_t cwd;                    /* offset of a NUL-terminated absolute path */
+	uint32_t run_id;                 /* names cgroups; unique per core */
 	struct request_list argv;        /* at least one */
 	struct request_list environment; /* NAME=value, whole environment of the command */
-	struct request_list launcher;    /* program (absolute) and its words, to be put on its command line;
+	struct request_list
+		launcher; /* program (absolute) and its words, to be put on its command line;
 	                                    the supervisor appends `--args FD -- /proc/self/fd/N inner`  */
-	struct request_list arguments;   /* what the launcher reads from --args */
+	struct request_list arguments; /* what the launcher reads from --args */
 	uint32_t empty_files; /* how many descriptors of empty files the arguments name: FD numbers
 	                         EMPTY_FILE_FIRST … EMPTY_FILE_FIRST + empty_files - 1 */
 	uint32_t claim_count;
@@ -161,7 +167,7 @@ struct request {
 	uint32_t check_count;
 	uint32_t checks; /* offset of struct request_check[check_count], aligned to 8 */
 	uint32_t mount_count;
-	uint32_t mounts; /* offset of struct request_mount[mount_count], aligned to 8 */
+	uint32_t mounts;     /* offset of struct request_mount[mount_count], aligned to 8 */
 	uint32_t inner_path; /* offset of the path by which the launcher can execute INNER_PROGRAM;
 	                        0: /proc/self/fd/8 (for roots without a /proc) */
 	uint32_t pad;
@@ -174,8 +180,8 @@ enum {
 	INNER_STDIN = 5,
 	INNER_STDOUT = 6,
 	INNER_STDERR = 7,
-	INNER_PROGRAM = 8,    /* the helper itself, executed by descriptor */
-	INNER_ARGUMENTS = 9,  /* the launcher's --args */
+	INNER_PROGRAM = 8,   /* the helper itself, executed by descriptor */
+	INNER_ARGUMENTS = 9, /* the launcher's --args */
 	EMPTY_FILE_FIRST = 16,
 };
 
@@ -214,19 +220,19 @@ enum ending {
 
 struct record_finished {
 	uint32_t type;
-	uint32_t ending;      /* enum ending */
-	int32_t exit_code;    /* -1 where a signal ended the command, or it never ran */
-	int32_t signal;       /* 0 where none */
-	int32_t errnum;       /* launch-failed */
+	uint32_t ending;   /* enum ending */
+	int32_t exit_code; /* -1 where a signal ended the command, or it never ran */
+	int32_t signal;    /* 0 where none */
+	int32_t errnum;    /* launch-failed */
 	uint32_t descendants_killed;
-	uint64_t real_ns;     /* from launch to the command's end */
+	uint64_t real_ns; /* from launch to the command's end */
 	uint64_t user_ns;
 	uint64_t system_ns;
 	uint64_t max_rss_bytes;
 	struct record_stream streams[2];
-	char stage[32];       /* launch-failed: "backend", "claim", "verify", "filter", "limits",
+	char stage[32];  /* launch-failed: "backend", "claim", "verify", "filter", "limits",
 	                         "cwd", "find-program", "exec", "supervisor", … */
-	char text[4096];      /* launch-failed: a sentence or the launcher's own words */
+	char text[4096]; /* launch-failed: a sentence or the launcher's own words */
 };
 
 /* ---- commands, core to supervisor -------------------------------------- */

@@ -54,7 +54,7 @@ static uint32_t put_string(struct block *block, const char *text)
 
 static struct request_list put_list(struct block *block, const struct words *words)
 {
-	struct request_list list = {{0, 0}, 0, 0};
+	struct request_list list = { { 0, 0 }, 0, 0 };
 	size_t i, size = 0;
 	unsigned char *end;
 
@@ -79,12 +79,18 @@ static struct request_list put_list(struct block *block, const struct words *wor
 static enum check_kind check_of(const struct mount *mount)
 {
 	switch (mount->kind) {
-	case MOUNT_BIND_READ: return CHECK_BIND_READ;
-	case MOUNT_MASK_DIRECTORY: return CHECK_MASK_DIRECTORY;
-	case MOUNT_MASK_FILE: return CHECK_MASK_FILE;
-	case MOUNT_PIN: return CHECK_PIN;
-	case MOUNT_PRIVATE: return CHECK_PRIVATE;
-	default: return CHECK_BIND_WRITE;
+	case MOUNT_BIND_READ:
+		return CHECK_BIND_READ;
+	case MOUNT_MASK_DIRECTORY:
+		return CHECK_MASK_DIRECTORY;
+	case MOUNT_MASK_FILE:
+		return CHECK_MASK_FILE;
+	case MOUNT_PIN:
+		return CHECK_PIN;
+	case MOUNT_PRIVATE:
+		return CHECK_PRIVATE;
+	default:
+		return CHECK_BIND_WRITE;
 	}
 }
 
@@ -195,13 +201,13 @@ static void put_mounts(struct block *block, struct request *header, const struct
 		if (block->failed)
 			return;
 		if (mount->claim) {
-			struct request_claim claim = {path, checked ? (uint32_t)checks : UINT32_MAX,
-			                              viewed ? (uint32_t)i : UINT32_MAX, 0};
+			struct request_claim claim = { path, checked ? (uint32_t)checks : UINT32_MAX,
+				                           viewed ? (uint32_t)i : UINT32_MAX, 0 };
 			memcpy(block->bytes + header->claims + claims++ * sizeof claim, &claim, sizeof claim);
 		}
 		if (checked) {
-			struct request_check check = {(uint32_t)check_of(mount), path,
-			                              (uint64_t)mount->device, (uint64_t)mount->inode};
+			struct request_check check = { (uint32_t)check_of(mount), path, (uint64_t)mount->device,
+				                           (uint64_t)mount->inode };
 			memcpy(block->bytes + header->checks + checks++ * sizeof check, &check, sizeof check);
 		}
 	}
@@ -250,7 +256,7 @@ static int write_all(int fd, const unsigned char *bytes, size_t length)
 
 int request_build(const struct request_input *input, struct failure *failure)
 {
-	struct block block = {NULL, 0, 0, false};
+	struct block block = { NULL, 0, 0, false };
 	int fd;
 
 	fill(&block, input);

@@ -58,7 +58,7 @@ static void take_usage(struct run *run, const struct rusage *usage)
  */
 static void reap(struct run *run, int options)
 {
-	struct rusage usage = {0};
+	struct rusage usage = { 0 };
 	pid_t result;
 
 	if (run->helper == 0)
@@ -143,10 +143,14 @@ static void set_streams(struct run *run, enum stream_status ended, const struct 
 static enum stream_status stream_ending(const struct run *run)
 {
 	switch ((enum ending)run->finished.ending) {
-	case ENDING_EXITED: return STREAM_COMPLETE;
-	case ENDING_TIMEOUT: return STREAM_TIMEOUT;
-	case ENDING_CANCELLED: return run->interrupted ? STREAM_INTERRUPTED : STREAM_CANCELLED;
-	case ENDING_LAUNCH_FAILED: return STREAM_LAUNCH_FAILED;
+	case ENDING_EXITED:
+		return STREAM_COMPLETE;
+	case ENDING_TIMEOUT:
+		return STREAM_TIMEOUT;
+	case ENDING_CANCELLED:
+		return run->interrupted ? STREAM_INTERRUPTED : STREAM_CANCELLED;
+	case ENDING_LAUNCH_FAILED:
+		return STREAM_LAUNCH_FAILED;
 	}
 	return STREAM_INTERRUPTED;
 }
@@ -174,7 +178,7 @@ static void conclude(struct run *run)
 
 static void send_command(struct run *run, uint32_t type, int32_t value)
 {
-	struct command command = {type, value};
+	struct command command = { type, value };
 
 	/* A full socket means that the helper has hundreds of commands to read already. */
 	if (run->control >= 0)
@@ -243,8 +247,8 @@ static void close_prepared(struct run *run)
 
 static int launch(struct run *run, struct failure *failure)
 {
-	struct spawn_descriptors descriptors = {-1, run->request, run->input, run->streams[0]->fd,
-	                                        run->streams[1] == NULL ? -1 : run->streams[1]->fd};
+	struct spawn_descriptors descriptors = { -1, run->request, run->input, run->streams[0]->fd,
+		                                     run->streams[1] == NULL ? -1 : run->streams[1]->fd };
 	int pair[2];
 	int result;
 
@@ -280,7 +284,7 @@ void run_end(struct run *run)
 		run->closed = true;
 	}
 	while (run->state == RUN_RUNNING && !advance(run)) {
-		struct pollfd wait = {run->control, POLLIN, 0};
+		struct pollfd wait = { run->control, POLLIN, 0 };
 		int64_t left = deadline - now_milliseconds();
 
 		if (left <= 0)
@@ -422,10 +426,14 @@ static const char *status_name(const struct run *run)
 	if (run->state == RUN_LOST)
 		return run->closed || run->command > 0 ? "interrupted" : "launch-failed";
 	switch ((enum ending)run->finished.ending) {
-	case ENDING_EXITED: return "exited";
-	case ENDING_TIMEOUT: return "timeout";
-	case ENDING_CANCELLED: return run->interrupted ? "interrupted" : "cancelled";
-	case ENDING_LAUNCH_FAILED: return "launch-failed";
+	case ENDING_EXITED:
+		return "exited";
+	case ENDING_TIMEOUT:
+		return "timeout";
+	case ENDING_CANCELLED:
+		return run->interrupted ? "interrupted" : "cancelled";
+	case ENDING_LAUNCH_FAILED:
+		return "launch-failed";
 	}
 	return "interrupted";
 }
@@ -519,10 +527,17 @@ static int method_launch(lua_State *L)
 	return 1;
 }
 
-static const luaL_Reg methods[] = {
-    {"launch", method_launch}, {"poll", method_poll},     {"backend", method_backend},   {"fd", method_fd},
-    {"pid", method_pid},       {"signal", method_signal}, {"cancel", method_cancel},
-    {"record", method_record}, {"discard", method_discard}, {"close", method_close},   {NULL, NULL}};
+static const luaL_Reg methods[] = { { "launch", method_launch },
+	                                { "poll", method_poll },
+	                                { "backend", method_backend },
+	                                { "fd", method_fd },
+	                                { "pid", method_pid },
+	                                { "signal", method_signal },
+	                                { "cancel", method_cancel },
+	                                { "record", method_record },
+	                                { "discard", method_discard },
+	                                { "close", method_close },
+	                                { NULL, NULL } };
 
 void run_register(lua_State *L)
 {

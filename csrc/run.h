@@ -21,18 +21,18 @@ enum run_state {
 
 struct run {
 	enum run_state state;
-	int control;  /* -1: closed */
-	int request;  /* prepared, until launch: the request; -1: none */
-	int input;    /* prepared, until launch: what the command reads; -1: nothing */
+	int control;         /* -1: closed */
+	int request;         /* prepared, until launch: the request; -1: none */
+	int input;           /* prepared, until launch: what the command reads; -1: nothing */
 	const char *backend; /* its name; static */
-	char *program; /* path of the helper; owned */
-	bool leave;   /* descendants may outlive the command, and the helper stays with them */
-	pid_t helper; /* 0: none, or reaped */
-	pid_t command; /* 0: not yet known */
-	bool closed;      /* the host ended the run itself and did not wait for a report */
-	bool interrupted; /* the caller gave up: a cancelled run reports "interrupted" */
-	bool reported;    /* `finished` is filled */
-	int64_t launched; /* when, by now_milliseconds */
+	char *program;       /* path of the helper; owned */
+	bool leave;          /* descendants may outlive the command, and the helper stays with them */
+	pid_t helper;        /* 0: none, or reaped */
+	pid_t command;       /* 0: not yet known */
+	bool closed;         /* the host ended the run itself and did not wait for a report */
+	bool interrupted;    /* the caller gave up: a cancelled run reports "interrupted" */
+	bool reported;       /* `finished` is filled */
+	int64_t launched;    /* when, by now_milliseconds */
 	struct record_finished finished;
 	struct stream *streams[2]; /* references; the second is NULL when merged */
 	char **claims; /* placeholders to look after if the helper is lost; owned, NULL-terminated */

@@ -18,8 +18,8 @@ enum { SLOTS = 5 };
  */
 static int copy_above(const struct spawn_descriptors *descriptors, int *copies)
 {
-	const int sources[SLOTS] = {descriptors->control, descriptors->request, descriptors->input,
-	                            descriptors->output, descriptors->error};
+	const int sources[SLOTS] = { descriptors->control, descriptors->request, descriptors->input,
+		                         descriptors->output, descriptors->error };
 	int i;
 
 	for (i = 0; i < SLOTS; i++)
@@ -70,15 +70,15 @@ static int set_signals(posix_spawnattr_t *attributes)
 	if (error == 0)
 		error = posix_spawnattr_setsigdefault(attributes, &all);
 	if (error == 0)
-		error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
-		                                                 POSIX_SPAWN_SETSIGDEF);
+		error =
+			posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	return error;
 }
 
 static int spawn(const char *program, const int *copies, pid_t *pid)
 {
-	char *const argv[] = {(char *)"execsandbox-helper", (char *)"supervise", NULL};
-	char *const environment[] = {NULL};
+	char *const argv[] = { (char *)"execsandbox-helper", (char *)"supervise", NULL };
+	char *const environment[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	int error = posix_spawn_file_actions_init(&actions);

@@ -122,8 +122,7 @@ ssize_t stream_read(const struct stream *stream, void *bytes, size_t count, uint
 	size_t done = 0;
 
 	while (done < count) {
-		ssize_t got =
-		    pread(stream->fd, (char *)bytes + done, count - done, (off_t)(offset + done));
+		ssize_t got = pread(stream->fd, (char *)bytes + done, count - done, (off_t)(offset + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -139,14 +138,22 @@ ssize_t stream_read(const struct stream *stream, void *bytes, size_t count, uint
 const char *stream_status_name(enum stream_status status)
 {
 	switch (status) {
-	case STREAM_RUNNING: return "running";
-	case STREAM_COMPLETE: return "complete";
-	case STREAM_LIMIT: return "limit";
-	case STREAM_WRITE_ERROR: return "write-error";
-	case STREAM_INTERRUPTED: return "interrupted";
-	case STREAM_TIMEOUT: return "timeout";
-	case STREAM_CANCELLED: return "cancelled";
-	case STREAM_LAUNCH_FAILED: return "launch-failed";
+	case STREAM_RUNNING:
+		return "running";
+	case STREAM_COMPLETE:
+		return "complete";
+	case STREAM_LIMIT:
+		return "limit";
+	case STREAM_WRITE_ERROR:
+		return "write-error";
+	case STREAM_INTERRUPTED:
+		return "interrupted";
+	case STREAM_TIMEOUT:
+		return "timeout";
+	case STREAM_CANCELLED:
+		return "cancelled";
+	case STREAM_LAUNCH_FAILED:
+		return "launch-failed";
 	}
 	return "?";
 }

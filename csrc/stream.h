@@ -25,8 +25,8 @@ enum stream_status {
 
 struct stream {
 	unsigned references;
-	int fd;        /* of the capture file, readable and writable; -1 when closed */
-	char *path;    /* of a retained file, absolute; NULL for an anonymous one */
+	int fd;     /* of the capture file, readable and writable; -1 when closed */
+	char *path; /* of a retained file, absolute; NULL for an anonymous one */
 	bool retained;
 	enum stream_status status;
 	uint64_t observed;

@@ -15,8 +15,8 @@ static const struct {
 	const char *name;
 	const char *target;
 } links[] = {
-	{ "fd", "/proc/self/fd" },         { "stdin", "/proc/self/fd/0" },
-	{ "stdout", "/proc/self/fd/1" },   { "stderr", "/proc/self/fd/2" },
+	{ "fd", "/proc/self/fd" },       { "stdin", "/proc/self/fd/0" },
+	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
 	{ "ptmx", "pts/ptmx" },
 };
 
@@ -61,7 +61,10 @@ static int bind_node(int dev, int host, const char *name)
 static int mount_terminals(int dev)
 {
 	static const struct mount_option options[] = {
-		{ "newinstance", NULL }, { "ptmxmode", "0666" }, { "mode", "620" }, { NULL, NULL },
+		{ "newinstance", NULL },
+		{ "ptmxmode", "0666" },
+		{ "mode", "620" },
+		{ NULL, NULL },
 	};
 	int tree = mount_fresh("devpts", options, MOUNT_NO_SETID | MOUNT_NO_EXEC);
 	int place = -1, result = -1;

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -165,9 +167,7 @@ static int fresh_tree(struct building *b, unsigned mode, const char *path)
 static int mask_tree(struct building *b, const char *mask, const char *path)
 {
 	int fd = open(mask, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-	int tree = fd < 0 ? -1
-	                  : mount_clone(fd, MOUNT_READ_ONLY | MOUNT_NO_SETID |
-	                                       MOUNT_NO_DEVICES);
+	int tree = fd < 0 ? -1 : mount_clone(fd, MOUNT_READ_ONLY | MOUNT_NO_SETID | MOUNT_NO_DEVICES);
 	int error = errno;
 
 	if (fd >= 0)
@@ -251,8 +251,7 @@ static int close_one(struct building *b, const struct request_mount *mount)
 	const char *path = request_string(b->request, mount->path);
 	int fd, result;
 
-	if ((mount->kind != VIEW_FRESH && mount->kind != VIEW_DEV) ||
-	    !(mount->flags & VIEW_READ_ONLY))
+	if ((mount->kind != VIEW_FRESH && mount->kind != VIEW_DEV) || !(mount->flags & VIEW_READ_ONLY))
 		return 0;
 	fd = open_below(b->root, path);
 	if (fd < 0)
@@ -289,8 +288,26 @@ static int enter(struct building *b)
 	return 0;
 }
 
+/*
+ * Nothing may be changed but in a root that the launcher has made: a fresh one, in a process
+ * namespace of its own where the request says so.
+ */
+static int is_launchers_root(const struct building *b)
+{
+	struct statfs status;
+
+	errno = 0;
+	if (request_has(b->request, REQUEST_PID_NAMESPACE) && getpid() != 1)
+		return 0;
+	return statfs("/", &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
 static int prepare(struct building *b)
 {
+	if (!is_launchers_root(b)) {
+		snprintf(b->text, b->size, "the launcher has made no root for the view");
+		return -1;
+	}
 	b->host = open(VIEW_HOST, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (b->host < 0)
 		return fail(b, VIEW_HOST, "cannot open");

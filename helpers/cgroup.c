@@ -145,8 +145,7 @@ static bool mounted_at(char *text, const char *path, bool version2, char *result
 		unescape(fields[3]);
 		unescape(fields[4]);
 		length = strcmp(fields[3], "/") == 0 ? 0 : strlen(fields[3]);
-		if (strncmp(path, fields[3], length) != 0 ||
-		    (path[length] != '/' && path[length] != '\0'))
+		if (strncmp(path, fields[3], length) != 0 || (path[length] != '/' && path[length] != '\0'))
 			continue;
 		return (size_t)snprintf(result, size, "%s%s", fields[4], path + length) < size;
 	}
@@ -190,8 +189,8 @@ static int make(struct cgroup *cgroup)
 	for (attempt = 0; attempt < 100; attempt++) {
 		if (mkdirat(cgroup->parent, cgroup->name, 0755) < 0 && errno != EEXIST)
 			return -1;
-		cgroup->directory = openat(cgroup->parent, cgroup->name,
-		                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		cgroup->directory =
+			openat(cgroup->parent, cgroup->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (cgroup->directory < 0 && errno == ENOENT)
 			continue;
 		if (cgroup->directory < 0)

@@ -15,7 +15,10 @@ struct cgroup {
 	char name[64];
 };
 
-#define CGROUP_NONE { .parent = -1, .directory = -1 }
+#define CGROUP_NONE                                                                                \
+	{                                                                                              \
+		.parent = -1, .directory = -1                                                              \
+	}
 
 /*
  * Makes a cgroup for at most PROCESSES processes besides PID itself and moves PID there.

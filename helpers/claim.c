@@ -72,9 +72,8 @@ static bool still_there(int parent, const char *name, int directory)
 	struct stat here, there;
 
 	return fstat(directory, &here) == 0 &&
-	       fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       here.st_dev == there.st_dev && here.st_ino == there.st_ino &&
-	       claim_is_marked(&here, geteuid());
+	       fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && here.st_dev == there.st_dev &&
+	       here.st_ino == there.st_ino && claim_is_marked(&here, geteuid());
 }
 
 /*
@@ -118,8 +117,8 @@ static int take_once(struct claim *claim)
 		if (!claim_is_marked(&status, geteuid()))
 			return CLAIM_EXISTED;
 	}
-	claim->directory = openat(claim->parent, claim->name,
-	                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	claim->directory =
+		openat(claim->parent, claim->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (claim->directory < 0)
 		return errno == ENOENT ? -2 : -1;
 	if (made && mark(claim->parent, claim->name, claim->directory) < 0)
@@ -215,15 +214,15 @@ int claim_release_stale(const char *path)
 	if (fstatat(claim.parent, claim.name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
 		result = errno == ENOENT ? 0 : -1;
 	} else if (claim_is_marked(&status, geteuid())) {
-		claim.directory = openat(claim.parent, claim.name,
-		                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		claim.directory =
+			openat(claim.parent, claim.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (claim.directory < 0)
 			result = errno == ENOENT ? 0 : -1;
 		else if (flock(claim.directory, LOCK_EX | LOCK_NB) < 0)
 			result = errno == EWOULDBLOCK ? 1 : -1;
 		else if (still_there(claim.parent, claim.name, claim.directory) &&
-		         unlinkat(claim.parent, claim.name, AT_REMOVEDIR) < 0 &&
-		         errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
+		         unlinkat(claim.parent, claim.name, AT_REMOVEDIR) < 0 && errno != ENOTEMPTY &&
+		         errno != EEXIST && errno != ENOENT)
 			result = -1;
 	}
 	close_claim(&claim);

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "rlimits.h"
 #include "protocol.h"
+#include "rlimits.h"
 
 /* As execvp(3) where PATH is not set. */
 #define DEFAULT_PATH "/bin:/usr/bin"
@@ -59,7 +59,8 @@ static int execute(const struct command_plan *plan, const char *path, bool *ther
 
 	execve(path, plan->argv, plan->environment);
 	errnum = errno;
-	*there = !is_missing(errnum) || stat(path, &status) == 0;
+	/* EACCES may also say that a directory on the way cannot be searched. */
+	*there = (!is_missing(errnum) && errnum != EACCES) || stat(path, &status) == 0;
 	return errnum;
 }
 
@@ -87,10 +88,10 @@ _Noreturn static void search(const struct command_plan *plan)
 				path[length++] = '/';
 			memcpy(path + length, name, name_length + 1);
 			errnum = execute(plan, path, &there);
-			if (errnum == EACCES)
-				denied = errnum;
-			else if (there)
+			if (there && errnum != EACCES)
 				fail(plan, "exec", errnum);
+			if (there)
+				denied = errnum;
 		}
 		if (*end == '\0')
 			break;

@@ -7,8 +7,8 @@
 
 enum {
 	COPY_SIZE = 64 * 1024,
-	BUSY_AFTER = 256 * 1024,     /* bytes after which a larger pipe pays */
-	BUSY_PIPE = 1024 * 1024,     /* /proc/sys/fs/pipe-max-size, as it comes */
+	BUSY_AFTER = 256 * 1024, /* bytes after which a larger pipe pays */
+	BUSY_PIPE = 1024 * 1024, /* /proc/sys/fs/pipe-max-size, as it comes */
 };
 
 static ssize_t again(ssize_t result)
@@ -71,8 +71,8 @@ static ssize_t move(struct stream *stream, int sink, size_t want)
 		want = (size_t)room;
 	if (stream->copying)
 		return copy(stream, want);
-	length = splice(stream->pipe, NULL, stream->file, NULL, want,
-	                SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	length =
+		splice(stream->pipe, NULL, stream->file, NULL, want, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (length > 0) {
 		/* What a short splice did not write is still in the pipe. */
 		stream->stored += (uint64_t)length;

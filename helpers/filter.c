@@ -31,7 +31,7 @@
 static int install_by_number(unsigned flags)
 {
 	const unsigned open_tree_attr =
-	    SECCOMP_RET_ERRNO | ((flags & REQUEST_ALLOW_USERNS) ? ENOSYS : EPERM);
+		SECCOMP_RET_ERRNO | ((flags & REQUEST_ALLOW_USERNS) ? ENOSYS : EPERM);
 	struct sock_filter program[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 #if defined __aarch64__ || defined __arm__

@@ -17,9 +17,9 @@ struct launch {
 	/* the child's ends */
 	int control;
 	int output;
-	int error; /* equal to output where merged */
+	int error;            /* equal to output where merged */
 	int words_of_its_own; /* the launcher's standard error */
-	int errnum; /* why the launcher could not be executed */
+	int errnum;           /* why the launcher could not be executed */
 };
 
 /*

@@ -10,7 +10,6 @@
 
 #include <stdint.h>
 
-
 enum message_type {
 	MESSAGE_HELLO = 1, /* the inner stage runs: the launcher has done its work */
 	MESSAGE_STARTING,  /* sent by the command's own process just before its exec */
@@ -51,8 +50,5 @@ struct order {
 	uint64_t files_soft; /* RLIMIT_NOFILE */
 	uint64_t files_hard;
 };
-
-/* Claimed directories that come along with ORDER_SETTINGS (SCM_MAX_FD is 253). */
-enum { CLAIMS_MOST = 240 };
 
 #endif

@@ -121,7 +121,7 @@ static bool claims_ok(const struct request_view *view)
 	if (request->claims % 8 != 0 ||
 	    !inside(view, request->claims, request->claim_count, sizeof(struct request_claim)) ||
 	    !apart_from_completed(view, request->claims,
-	                       (uint64_t)request->claim_count * sizeof(struct request_claim)))
+	                          (uint64_t)request->claim_count * sizeof(struct request_claim)))
 		return false;
 	for (number = 0; number < request->claim_count; number++) {
 		const struct request_claim *claim = &request_claims(view)[number];

@@ -32,8 +32,7 @@ int limits_apply(const struct request *request, const struct rlimit *files)
 	 * At the soft CPU limit SIGXCPU says what happened; who ignores that gets SIGKILL
 	 * at the hard one (setrlimit(2)).
 	 */
-	if (given(request, REQUEST_LIMIT_CPU) &&
-	    limit(RLIMIT_CPU, limits[REQUEST_LIMIT_CPU], 1) < 0)
+	if (given(request, REQUEST_LIMIT_CPU) && limit(RLIMIT_CPU, limits[REQUEST_LIMIT_CPU], 1) < 0)
 		return -1;
 	if (given(request, REQUEST_LIMIT_MEMORY) &&
 	    limit(RLIMIT_AS, limits[REQUEST_LIMIT_MEMORY], 0) < 0)
@@ -51,8 +50,7 @@ int limits_apply(const struct request *request, const struct rlimit *files)
 	if (given(request, REQUEST_LIMIT_FILE_SIZE) &&
 	    limit(RLIMIT_FSIZE, limits[REQUEST_LIMIT_FILE_SIZE], 0) < 0)
 		return -1;
-	if (given(request, REQUEST_LIMIT_CORE) &&
-	    limit(RLIMIT_CORE, limits[REQUEST_LIMIT_CORE], 0) < 0)
+	if (given(request, REQUEST_LIMIT_CORE) && limit(RLIMIT_CORE, limits[REQUEST_LIMIT_CORE], 0) < 0)
 		return -1;
 	return 0;
 }

@@ -58,16 +58,16 @@ struct supervisor {
 	uint64_t drain_at; /* the command has ended: its pipes may stay open until then */
 	uint64_t hard_at;  /* the inner stage does not end: kill from outside */
 
-	bool hello;      /* the inner stage has been reached */
-	bool starting;   /* its child is there */
-	bool started;    /* the command was executed */
-	bool failed;     /* stage, errnum and text of `finished` are filled */
-	bool ended;      /* the command's wait status is known */
-	bool stopping;   /* by timeout, cancel, or because the host is gone */
-	bool end_sent;   /* ORDER_END */
-	bool sweeping;   /* count who ends by our KILL */
+	bool hello;    /* the inner stage has been reached */
+	bool starting; /* its child is there */
+	bool started;  /* the command was executed */
+	bool failed;   /* stage, errnum and text of `finished` are filled */
+	bool ended;    /* the command's wait status is known */
+	bool stopping; /* by timeout, cancel, or because the host is gone */
+	bool end_sent; /* ORDER_END */
+	bool sweeping; /* count who ends by our KILL */
 	bool no_children;
-	bool left;       /* descendants stay, FINISHED was queued already */
+	bool left; /* descendants stay, FINISHED was queued already */
 
 	bool send_started;
 	bool send_finished;
@@ -95,8 +95,8 @@ static uint64_t later(uint64_t delay)
 /* ---- what becomes of the run ---------------------------------------------------- */
 
 /* The first failure counts; none does once the command has run. */
-__attribute__((format(printf, 4, 5))) static void
-failed(struct supervisor *self, const char *stage, int errnum, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void failed(struct supervisor *self, const char *stage,
+                                                         int errnum, const char *format, ...)
 {
 	struct record_finished *finished = &self->finished;
 	va_list arguments;
@@ -127,8 +127,8 @@ static void reaped(void *context, pid_t pid, int status, const struct rusage *us
 	(void)usage;
 	if (pid == self->launcher)
 		self->launcher = 0;
-	else if (self->sweeping && pid != self->stage && pid != self->command &&
-	         WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+	else if (self->sweeping && pid != self->stage && pid != self->command && WIFSIGNALED(status) &&
+	         WTERMSIG(status) == SIGKILL)
 		self->finished.descendants_killed++;
 }
 
@@ -410,9 +410,7 @@ static void hear_inner(struct supervisor *self)
 		 * Where it should have told us something first, it was killed: without a PID
 		 * namespace the command may still be there.
 		 */
-		self->hard_at = self->hello && !self->ended && !self->failed
-		                    ? 0
-		                    : later(END_PATIENCE_NS);
+		self->hard_at = self->hello && !self->ended && !self->failed ? 0 : later(END_PATIENCE_NS);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -63,10 +64,9 @@ static bool read_process(int proc, const char *name, struct process *process)
 	ssize_t length;
 	int fd;
 
-	if (strlen(name) > 20)
+	length = snprintf(path, sizeof path, "%s/stat", name);
+	if (length < 0 || (size_t)length >= sizeof path)
 		return false;
-	strcpy(path, name);
-	strcat(path, "/stat");
 	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
@@ -194,8 +194,7 @@ static bool kill_all(const struct process *table, size_t count)
 
 	for (number = 0; number < count; number++) {
 		/* ESRCH: it ended meanwhile, which is as good. */
-		if (alive(&table[number]) &&
-		    (kill(table[number].pid, SIGKILL) == 0 || errno == ESRCH))
+		if (alive(&table[number]) && (kill(table[number].pid, SIGKILL) == 0 || errno == ESRCH))
 			any = true;
 		else if (table[number].ours && !alive(&table[number]))
 			any = true;

@@ -201,8 +201,7 @@ int verify_checks(const struct request_view *view, char *text, size_t size)
 			wrong = strerror(errno);
 		}
 		if (wrong != NULL) {
-			snprintf(text, size, "the sandbox is not what was asked for: %.400s: %s", path,
-			         wrong);
+			snprintf(text, size, "the sandbox is not what was asked for: %.400s: %s", path, wrong);
 			return -1;
 		}
 	}

@@ -101,8 +101,9 @@ describe("a workspace-write policy", function()
       local result = assert(sandbox.run({ "/bin/sh", "-c", "echo ok; mkdir .git" }, { policy = policy, cwd = %q }))
       io.write(result.output)
     ]]):format(root, root))
-    local output, status = support.shell("unshare -rm sh -c " .. quote(("mount --bind %s %s && mount -o remount,bind,ro %s && exec %s %s")
-      :format(root, root, root, support.lua, host)))
+    local script = ("mount --bind %s %s && mount -o remount,bind,ro %s && exec %s %s")
+      :format(root, root, root, support.lua, host)
+    local output, status = support.shell("unshare -rm sh -c " .. quote(script))
     assert.equal("ok\n", output)
     assert.equal(0, status)
     assert.same({}, support.list(root))
@@ -258,7 +259,8 @@ describe("ancestors of a denied or protected path", function()
     assert.is_false(inside.succeeds(policy, "mv a a2", { cwd = root }))
     assert.is_false(inside.succeeds(policy, "mv " .. quote(root) .. " " .. quote(root) .. "2", { cwd = root }))
     assert.equal("ok", inside.output(policy,
-      "mv a/b/other moved && echo x > /dev/null && head -c 1 /dev/urandom >/dev/null && cat /proc/self/stat >/dev/null && echo ok",
+      "mv a/b/other moved && echo x > /dev/null && head -c 1 /dev/urandom >/dev/null && "
+      .. "cat /proc/self/stat >/dev/null && echo ok",
       { cwd = root }))
     assert.equal("secret\n", support.read(root .. "/a/b/secret"))
   end)

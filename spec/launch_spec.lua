@@ -222,10 +222,14 @@ describe("bubblewrap", function()
 
   it("that makes no sandbox is found out before the command runs", function()
     local root = support.tempdir()
-    local output = with(wrapper 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"\n', ([[
-      show(sandbox.run({ "/bin/touch", %q .. "/ran" }, { policy = policy, cwd = "/", timeout = 20 })) ]]):format(root))
-    assert.matches("^execution\tverify\t[^\n]*\tlaunch%-failed\n", output)
-    assert.same({}, support.list(root))
+    local nothing = wrapper 'while [ "$1" != -- ]; do shift; done; shift; program=${1#/host}; shift; exec "$program" "$@"\n'
+    for mounts, stage in pairs { bwrap = "verify", inner = "mount" } do
+      local output = with(nothing, ([[
+        show(sandbox.run({ "/bin/touch", %q .. "/ran" },
+          { policy = policy, cwd = "/", timeout = 20, backend_options = { mounts = %q } })) ]]):format(root, mounts))
+      assert.matches("^execution\t" .. stage .. "\t[^\n]*\tlaunch%-failed\n", output)
+      assert.same({}, support.list(root))
+    end
   end)
 
   it("that hangs ends with the timeout, and so does what it started", function()

@@ -143,7 +143,9 @@ describe("a plan", function()
   end)
 end)
 
-describe("a policy with too many mounts", function()
+describe("a policy with too many mounts for bubblewrap", function()
+  local mounts = { mounts = "bwrap" }
+
   it("is unavailable, with the count and what to merge", function()
     local root = support.tempdir()
     support.mkdir(root .. "/many")
@@ -152,7 +154,7 @@ describe("a policy with too many mounts", function()
     for i = 1, 4000 do rules[i + 2] = { path = root .. "/many/" .. i, access = "deny" } end
     local policy = assert(sandbox.policy { rules = rules })
     for _, name in ipairs { "run", "plan", "start" } do
-      local result, err = sandbox[name]({ "/bin/true" }, { policy = policy, cwd = "/" })
+      local result, err = sandbox[name]({ "/bin/true" }, { policy = policy, cwd = "/", backend_options = mounts })
       assert.is_nil(result)
       assert.equal("unavailable", err.kind)
       assert.is_string(err.capability)
@@ -170,10 +172,21 @@ describe("a policy with too many mounts", function()
     support.must("cd " .. quote(root) .. " && touch $(seq -f %g.key 1 4000)")
     local policy = assert(sandbox.policy { rules = { { special = "root", access = "read" }, { glob = "*.key", access = "deny" } },
       workspace_roots = { root } })
-    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = root })
+    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = root, backend_options = mounts })
     assert.is_nil(result)
     assert.equal("unavailable", err.kind)
     assert.matches("%d+ mounts", err.message)
+  end)
+
+  it("is enforced where the inner stage mounts: ten thousand matches of a glob", function()
+    local root = support.tempdir()
+    support.must("cd " .. quote(root) .. " && seq -f %g.key 1 10000 | xargs touch && echo open > readme")
+    local policy = assert(sandbox.policy { rules = { { special = "root", access = "read" }, { glob = "*.key", access = "deny" } },
+      workspace_roots = { root } })
+    local given = { cwd = root, backend_options = { mounts = "inner" } }
+    assert.equal("open", inside.output(policy, "cat readme", given))
+    assert.equal("0", inside.output(policy, "find . -name '*.key' -readable | wc -l", given))
+    assert.is_false(inside.succeeds(policy, "cat 10000.key", given))
   end)
 
   it("works close to the limit", function()
@@ -182,8 +195,9 @@ describe("a policy with too many mounts", function()
     local rules = { { special = "root", access = "read" } }
     for i = 1, 1200 do rules[i + 1] = { path = root .. "/" .. i, access = "deny" } end
     local policy = assert(sandbox.policy { rules = rules })
-    assert.is_false(inside.succeeds(policy, "cat 1200/file", { cwd = root }))
-    assert.equal("1200", inside.output(policy, "ls | wc -l", { cwd = root }))
+    local given = { cwd = root, backend_options = mounts }
+    assert.is_false(inside.succeeds(policy, "cat 1200/file", given))
+    assert.equal("1200", inside.output(policy, "ls | wc -l", given))
   end)
 end)
 

@@ -22,7 +22,6 @@
 
 #include "../../csrc/request.h"
 
-
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
@@ -33,8 +32,8 @@
 
 /* Reaching into other processes. */
 static const int other_processes[] = {
-	SCMP_SYS(ptrace),   SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-	SCMP_SYS(kcmp),     SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
+	SCMP_SYS(kcmp),   SCMP_SYS(pidfd_getfd),
 };
 
 /* Work done by the kernel on a process's behalf, past this filter. */
@@ -53,10 +52,7 @@ static const int keys[] = {
 
 /* Large interfaces with a history, of no use to what runs here. */
 static const int kernel_surface[] = {
-	SCMP_SYS(bpf),
-	SCMP_SYS(perf_event_open),
-	SCMP_SYS(userfaultfd),
-	SCMP_SYS(lookup_dcookie),
+	SCMP_SYS(bpf),    SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd), SCMP_SYS(lookup_dcookie),
 	SCMP_SYS(syslog),
 };
 
@@ -89,8 +85,8 @@ static const int administration[] = {
 
 /* What only old programs ever called. */
 static const int obsolete[] = {
-	SCMP_SYS(_sysctl),    SCMP_SYS(get_kernel_syms), SCMP_SYS(nfsservctl),
-	SCMP_SYS(query_module), SCMP_SYS(uselib),        SCMP_SYS(vm86),
+	SCMP_SYS(_sysctl),      SCMP_SYS(get_kernel_syms), SCMP_SYS(nfsservctl),
+	SCMP_SYS(query_module), SCMP_SYS(uselib),          SCMP_SYS(vm86),
 	SCMP_SYS(vm86old),
 };
 
@@ -102,15 +98,15 @@ static const int multiplexed[] = {
 /* ---- refused unless nested sandboxes are allowed ---------------------------- */
 
 static const int mounts_and_namespaces[] = {
-	SCMP_SYS(chroot),     SCMP_SYS(fsconfig), SCMP_SYS(fsmount),       SCMP_SYS(fsopen),
-	SCMP_SYS(fspick),     SCMP_SYS(mount),    SCMP_SYS(mount_setattr), SCMP_SYS(move_mount),
-	SCMP_SYS(open_tree),  SCMP_SYS(pivot_root), SCMP_SYS(setns),       SCMP_SYS(umount),
+	SCMP_SYS(chroot),    SCMP_SYS(fsconfig),   SCMP_SYS(fsmount),       SCMP_SYS(fsopen),
+	SCMP_SYS(fspick),    SCMP_SYS(mount),      SCMP_SYS(mount_setattr), SCMP_SYS(move_mount),
+	SCMP_SYS(open_tree), SCMP_SYS(pivot_root), SCMP_SYS(setns),         SCMP_SYS(umount),
 	SCMP_SYS(umount2),
 };
 
 static const unsigned namespace_flags[] = {
-	CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
-	CLONE_NEWUSER, CLONE_NEWPID,   CLONE_NEWNET,
+	CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+	CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET,
 };
 
 /* ---- sockets --------------------------------------------------------------- */
@@ -143,8 +139,8 @@ static void refuse(struct builder *builder, int errnum, int call, unsigned count
 
 	if (builder->error != 0)
 		return;
-	result = seccomp_rule_add_array(builder->context, SCMP_ACT_ERRNO((uint32_t)errnum), call,
-	                                count, arguments);
+	result = seccomp_rule_add_array(builder->context, SCMP_ACT_ERRNO((uint32_t)errnum), call, count,
+	                                arguments);
 	/* EEXIST: a wider rule is there already. */
 	if (result < 0 && result != -EEXIST)
 		builder->error = result;
@@ -289,8 +285,8 @@ static void limit_pairs(struct builder *builder, unsigned flags)
 	refuse(builder, EPERM, SCMP_SYS(socketpair), 1, &not_unix);
 	if (flags & REQUEST_UNIX_SOCKETS)
 		return;
-	refuse_bits(builder, SCMP_SYS(socketpair), 1, 8, 8);  /* 8..15 */
-	refuse_bits(builder, SCMP_SYS(socketpair), 1, 2, 2);  /* 2, 3, 6, 7 */
+	refuse_bits(builder, SCMP_SYS(socketpair), 1, 8, 8); /* 8..15 */
+	refuse_bits(builder, SCMP_SYS(socketpair), 1, 2, 2); /* 2, 3, 6, 7 */
 	refuse_bits(builder, SCMP_SYS(socketpair), 1, 15, 0);
 	refuse_bits(builder, SCMP_SYS(socketpair), 1, 15, 4);
 }

@@ -23,8 +23,7 @@ static void write_program(unsigned flags)
 	printf("static const struct sock_filter program_%x[] = {\n", flags);
 	for (i = 0; i < program.count; i++)
 		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", program.instructions[i].code,
-		       program.instructions[i].jt, program.instructions[i].jf,
-		       program.instructions[i].k);
+		       program.instructions[i].jt, program.instructions[i].jf, program.instructions[i].k);
 	printf("};\n\n");
 }
 
@@ -40,8 +39,8 @@ static void for_every(void (*act)(unsigned flags))
 
 static void write_entry(unsigned flags)
 {
-	printf("\t{ 0x%x, sizeof program_%x / sizeof *program_%x, program_%x },\n", flags, flags,
-	       flags, flags);
+	printf("\t{ 0x%x, sizeof program_%x / sizeof *program_%x, program_%x },\n", flags, flags, flags,
+	       flags);
 }
 
 int main(void)

@@ -5,11 +5,12 @@ local core = require "execsandbox.core"
 local host = {}
 
 -- Whether something is mounted below /proc that a new /proc would show again: the kernel
--- refuses a new one then ("mount too revealing"), as in most containers.  binfmt_misc's
+-- refuses a new one then ("mount too revealing"), as in most containers; nil where it cannot be
+-- told.  binfmt_misc's
 -- mount point is an empty directory, which does not count.
 local function proc_is_masked()
   local file = io.open "/proc/self/mountinfo"
-  if not file then return true end
+  if not file then return nil end
   for line in file:lines() do
     local point = line:match("^%S+ %S+ %S+ %S+ (%S+)")
     if point and point:find("^/proc/") and not point:find("^/proc/sys/fs/binfmt_misc") then
@@ -27,8 +28,10 @@ local mountable
 -- only called where there is a doubt.
 function host.proc_mountable(probe)
   if mountable == nil then
+    local masked = proc_is_masked()
+    if masked == nil then return true end -- not known now: bubblewrap will say so if not
     mountable = true -- what the probe itself assumes
-    if proc_is_masked() then mountable = probe() end
+    if masked then mountable = probe() end
   end
   return mountable
 end

@@ -144,8 +144,8 @@ __attribute__((used)) static void start(void)
 
 	for (number = 0; number < sizeof attempts / sizeof *attempts; number++) {
 		if (attempts[number].number == 102)
-			attempts[number].second = attempts[number].first == 1 ? (long)socket_arguments
-			                                                      : (long)dgram_arguments;
+			attempts[number].second =
+				attempts[number].first == 1 ? (long)socket_arguments : (long)dgram_arguments;
 		print(attempts[number].name, attempt(&attempts[number]));
 	}
 	call(NR_EXIT, 0, 0, 0);

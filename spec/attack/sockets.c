@@ -24,7 +24,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FAMILY(family, type, protocol) { #family " " #type " " #protocol, family, type, protocol }
+/* clang-format off: it cannot lay out initialisers in macros */
+#define FAMILY(family, type, protocol)                                                             \
+	{                                                                                              \
+#family " " #type " " #protocol, family, type, protocol                                    \
+	}
+/* clang-format on */
 
 struct kind {
 	const char *name;
@@ -193,8 +198,7 @@ static void send_datagrams(const char *path, int abstract)
 
 	say("dgram socket", fd);
 	if (fd >= 0) {
-		say("dgram sendto",
-		    sendto(fd, "attack", 6, 0, (struct sockaddr *)&address, length));
+		say("dgram sendto", sendto(fd, "attack", 6, 0, (struct sockaddr *)&address, length));
 		say("dgram connect", connect(fd, (struct sockaddr *)&address, length));
 	}
 	for (number = 0; number < 2; number++) {

@@ -25,7 +25,12 @@ struct attempt {
 	long first; /* argument */
 };
 
-#define PLAIN(name) { #name, SYS_##name, -1 }
+/* clang-format off: it cannot lay out initialisers in macros */
+#define PLAIN(name)                                                                                \
+	{                                                                                              \
+#name, SYS_##name, -1                                                                      \
+	}
+/* clang-format on */
 
 static const struct attempt attempts[] = {
 	PLAIN(ptrace),
