@@ -59,19 +59,16 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const int *copie
 	return error;
 }
 
+/* Dispositions are reset by the helper: each takes a call, for which the host would wait. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
-	sigset_t none, all;
+	sigset_t none;
 	int error;
 
 	sigemptyset(&none);
-	sigfillset(&all);
 	error = posix_spawnattr_setsigmask(attributes, &none);
 	if (error == 0)
-		error = posix_spawnattr_setsigdefault(attributes, &all);
-	if (error == 0)
-		error =
-			posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
 	return error;
 }
 

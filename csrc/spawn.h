@@ -16,8 +16,8 @@ struct spawn_descriptors {
 };
 
 /*
- * Starts PROGRAM with the one argument "supervise", an empty environment, default signal
- * dispositions and an empty signal mask.  The parent is suspended until the program is
+ * Starts PROGRAM with the one argument "supervise", an empty environment and an
+ * empty signal mask.  The parent is suspended until the program is
  * executed (posix_spawn(3), which shares memory until then), so a large host pays no
  * more than a small one.  *PID is the caller's to reap.
  */
