@@ -13,7 +13,7 @@ describe("set-up", function()
     for name in ("sh dirname mktemp rm uname tr cat env chmod touch"):gmatch "%a+" do
       support.must("ln -s \"$(command -v " .. name .. ")\" " .. quote(bin .. "/" .. name))
     end
-    for _, name in ipairs { "cc", "pkg-config", "bwrap", "git" } do
+    for _, name in ipairs { "cc", "pkg-config", "musl-gcc", "bwrap", "git" } do
       support.write(bin .. "/" .. name, "#!/bin/sh\nexit 0\n", "755")
     end
   end)
