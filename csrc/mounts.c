@@ -1,20 +1,20 @@
 #include "mounts.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "../helpers/claim.h"
+#include "guard.h"
+#include "path.h"
 
 /* Names in the sandbox's own /dev; other names of the host's /dev are not there to deny. */
-static const char *const dev_names[] = {"console", "core",   "fd",     "full",   "mqueue", "null",
-                                        "ptmx",    "pts",    "random", "shm",    "stderr", "stdin",
-                                        "stdout",  "tty",    "urandom", "zero"};
+static const char *const dev_names[] = { "console", "core", "fd",      "full", "mqueue", "null",
+	                                     "ptmx",    "pts",  "random",  "shm",  "stderr", "stdin",
+	                                     "stdout",  "tty",  "urandom", "zero" };
 
 struct builder {
 	const struct policy *policy;
@@ -24,24 +24,39 @@ struct builder {
 	struct mounts *mounts;
 	struct failure *failure;
 	size_t *enclosing; /* by rule: the mount that shows the rule's path */
-	struct strings pins;
+	size_t top;        /* the mount that shows the rule at hand; SIZE_MAX: the last one */
+	/* Of the writable mount at hand, as paths of the view: */
+	struct strings pins;   /* what may not be renamed */
+	struct strings frozen; /* directories to which nothing may be added, shallow ones first */
 };
 
 const char *mount_kind_name(enum mount_kind kind)
 {
 	switch (kind) {
-	case MOUNT_BASE: return "base";
-	case MOUNT_BIND_READ: return "bind-read";
-	case MOUNT_BIND_WRITE: return "bind-write";
-	case MOUNT_BIND_DEVICE: return "bind-device";
-	case MOUNT_PIN: return "pin";
-	case MOUNT_MASK_DIRECTORY: return "mask-directory";
-	case MOUNT_MASK_FILE: return "mask-file";
-	case MOUNT_PRIVATE: return "private";
-	case MOUNT_DEV: return "dev";
-	case MOUNT_PROC: return "proc";
-	case MOUNT_DIRECTORY: return "directory";
-	case MOUNT_LINK: return "link";
+	case MOUNT_BASE:
+		return "base";
+	case MOUNT_BIND_READ:
+		return "bind-read";
+	case MOUNT_BIND_WRITE:
+		return "bind-write";
+	case MOUNT_BIND_DEVICE:
+		return "bind-device";
+	case MOUNT_PIN:
+		return "pin";
+	case MOUNT_MASK_DIRECTORY:
+		return "mask-directory";
+	case MOUNT_MASK_FILE:
+		return "mask-file";
+	case MOUNT_PRIVATE:
+		return "private";
+	case MOUNT_DEV:
+		return "dev";
+	case MOUNT_PROC:
+		return "proc";
+	case MOUNT_DIRECTORY:
+		return "directory";
+	case MOUNT_LINK:
+		return "link";
 	}
 	return "?";
 }
@@ -86,6 +101,32 @@ static bool is_below(const char *path, const char *directory)
 	return strncmp(path, directory, length) == 0 && path[length] == '/';
 }
 
+/* ---- the host's paths of what is shown ------------------------------------- */
+
+/* SOURCE, and below it what PATH is below DIRECTORY. */
+static const char *rebase(struct arena *arena, const char *path, const char *directory,
+                          const char *source)
+{
+	const char *rest = path + (directory[1] == '\0' ? 0 : strlen(directory));
+
+	if (strcmp(directory, source) == 0)
+		return path;
+	if (*rest == '\0' || rest[1] == '\0')
+		return source;
+	return arena_format(arena, "%s%s", source[1] == '\0' ? "" : source, rest);
+}
+
+/* The host's path of what WITHIN, which shows the host's files, shows at PATH. */
+static const char *host_path(const struct builder *b, const struct mount *within, const char *path)
+{
+	return rebase(b->arena, path, within->path, within->source);
+}
+
+static const char *rule_source(const struct resolved_rule *rule)
+{
+	return rule->source != NULL ? rule->source : rule->path;
+}
+
 static int out_of_memory(struct builder *b)
 {
 	return failure_memory(b->failure);
@@ -108,7 +149,7 @@ static struct mount *add_bind(struct builder *b, enum mount_kind kind,
 
 	if (mount == NULL)
 		return NULL;
-	mount->source = rule->source != NULL ? rule->source : rule->path;
+	mount->source = rule_source(rule);
 	mount->is_file = rule->object == OBJECT_FILE || rule->object == OBJECT_OTHER;
 	mount->device = rule->device;
 	mount->inode = rule->inode;
@@ -175,52 +216,6 @@ static bool is_fresh(const struct resolved_rule *rule)
 	       rule->origin == ORIGIN_DEV;
 }
 
-/* Cuts PATH to its parent directory; false at the root. */
-static bool to_parent(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (slash == NULL || path[1] == '\0')
-		return false;
-	slash[slash == path] = '\0';
-	return true;
-}
-
-/* Filesystems in which the kernel alone makes files, whoever asks. */
-static bool is_kernels_own(const char *path)
-{
-	struct statfs status;
-
-	return statfs(path, &status) == 0 &&
-	       (status.f_type == SYSFS_MAGIC || status.f_type == PROC_SUPER_MAGIC ||
-	        status.f_type == SECURITYFS_MAGIC || status.f_type == DEBUGFS_MAGIC ||
-	        status.f_type == TRACEFS_MAGIC);
-}
-
-enum claimable { CLAIM_NEEDLESS, CLAIM_POSSIBLE, CLAIM_IN_FILE };
-
-/*
- * Whether a placeholder can be made for the missing PATH.  Where the caller may not add
- * to its nearest existing directory, the command may not either, and nothing is needed.
- * Where that is no directory, the command could put one in its place.
- */
-static enum claimable claimable(const char *path)
-{
-	char nearest[PATH_MAX];
-	struct stat status;
-
-	if (strlen(path) >= sizeof nearest)
-		return CLAIM_NEEDLESS;
-	memcpy(nearest, path, strlen(path) + 1);
-	do {
-		if (!to_parent(nearest))
-			return CLAIM_NEEDLESS;
-	} while (stat(nearest, &status) < 0 && (errno == ENOENT || errno == ENOTDIR));
-	if (faccessat(AT_FDCWD, nearest, W_OK, AT_EACCESS) < 0 || is_kernels_own(nearest))
-		return CLAIM_NEEDLESS;
-	return S_ISDIR(status.st_mode) ? CLAIM_POSSIBLE : CLAIM_IN_FILE;
-}
-
 /* A placeholder of ours, or nothing yet (claim.h has the mark). */
 static bool needs_claim(const char *path)
 {
@@ -231,35 +226,94 @@ static bool needs_claim(const char *path)
 	return claim_is_marked(&status, geteuid());
 }
 
-/* ---- pins ---------------------------------------------------------------- */
+/* ---- what a writable mount must not lose ------------------------------------ */
 
-static int add_pin_path(struct builder *b, const char *path)
+static int add_unique(struct builder *b, struct strings *list, const char *path)
 {
 	size_t i;
 
-	for (i = 0; i < b->pins.count; i++)
-		if (strcmp(b->pins.items[i], path) == 0)
+	for (i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], path) == 0)
 			return 0;
-	if ((b->pins.count & (b->pins.count + 1)) == 0) { /* grow at 0, 1, 3, 7, … */
-		const char **items = arena_array(b->arena, b->pins.count * 2 + 1, sizeof *items);
+	if ((list->count & (list->count + 1)) == 0) { /* grow at 0, 1, 3, 7, … */
+		const char **items = arena_array(b->arena, list->count * 2 + 1, sizeof *items);
 		if (items == NULL)
 			return out_of_memory(b);
-		if (b->pins.count > 0)
-			memcpy(items, b->pins.items, b->pins.count * sizeof *items);
-		b->pins.items = items;
+		if (list->count > 0)
+			memcpy(items, list->items, list->count * sizeof *items);
+		list->items = items;
 	}
-	b->pins.items[b->pins.count++] = path;
+	/* What is above another one is shorter, and comes before it. */
+	for (i = list->count++; i > 0 && strlen(list->items[i - 1]) > strlen(path); i--)
+		list->items[i] = list->items[i - 1];
+	list->items[i] = path;
 	return 0;
 }
 
-/* Whether what RULE says narrows the writable mount that shows it. */
-static bool narrows(const struct builder *b, const struct resolved_rule *rule, size_t number)
+/* What ABOVE shows at RULE's path is what RULE shows. */
+static bool continues(const struct builder *b, const struct resolved_rule *rule,
+                      const struct resolved_rule *above)
 {
-	const struct resolved_rule *parent = resolved_parent(b->resolved, number);
+	const char *shown = rebase(b->arena, rule->path, above->path, rule_source(above));
 
-	return rule->access != ACCESS_WRITE && rule->source == NULL && parent != NULL &&
-	       parent->access == ACCESS_WRITE && !is_fresh(parent) &&
-	       (!is_missing(rule) || claimable(rule->path) == CLAIM_POSSIBLE);
+	return shown != NULL && strcmp(shown, rule_source(rule)) == 0;
+}
+
+/* Whether rule NUMBER narrows what ROOT's own mount shows, not one nested in between. */
+static bool narrows(const struct builder *b, size_t number, const struct resolved_rule *root)
+{
+	const struct resolved_rule *rule = &b->resolved->rules[number];
+	const struct resolved_rule *holder = resolved_parent(b->resolved, number);
+
+	if (rule->access == ACCESS_WRITE || !is_below(rule->path, root->path))
+		return false;
+	while (holder != NULL && holder != root) {
+		const struct resolved_rule *above =
+			resolved_parent(b->resolved, (size_t)(holder - b->resolved->rules));
+		if (holder->access != ACCESS_WRITE || is_fresh(holder) || above == NULL ||
+		    !continues(b, holder, above))
+			return false;
+		holder = above;
+	}
+	return holder == root;
+}
+
+/* PATH without its last COUNT components. */
+static char *without_last(struct builder *b, const char *path, size_t count)
+{
+	char *copy = arena_copy(b->arena, path, strlen(path));
+
+	for (; copy != NULL && count > 0; count--) {
+		char *slash = strrchr(copy, '/');
+		slash[slash == copy] = '\0';
+	}
+	return copy;
+}
+
+/*
+ * How RULE, of something missing below ROOT, is kept from being made.  *END is set to the
+ * directory whose name must not be moved, where that is not the whole way to it.
+ */
+static int guard_missing(struct builder *b, const struct resolved_rule *rule,
+                         const struct resolved_rule *root, enum guard *guard, const char **end)
+{
+	char directory[PATH_MAX];
+	const char *host = rebase(b->arena, rule->path, root->path, rule_source(root));
+
+	if (host == NULL)
+		return out_of_memory(b);
+	*guard = guard_for(host, rule_source(root), directory);
+	if (*guard != GUARD_FREEZE)
+		return 0;
+	*end = without_last(b, rule->path, path_depth(host) - path_depth(directory));
+	if (*end == NULL)
+		return out_of_memory(b);
+	if ((*end)[1] == '\0')
+		return failure_policy(b->failure,
+		                      "'%s' cannot be kept from being made: nobody may add to '/' now, "
+		                      "but the command could change that, and '/' cannot be covered",
+		                      rule->path);
+	return add_unique(b, &b->frozen, *end);
 }
 
 /*
@@ -268,52 +322,131 @@ static bool narrows(const struct builder *b, const struct resolved_rule *rule, s
  * find.  So every directory between the writable root ROOT and a narrowed path below
  * it becomes a mount point too.
  */
-static int collect_pins(struct builder *b, const char *root)
+static int collect_guards(struct builder *b, const struct resolved_rule *root)
 {
-	size_t start = strlen(root) == 1 ? 0 : strlen(root);
+	size_t start = root->path[1] == '\0' ? 0 : strlen(root->path);
 	size_t i;
 
-	b->pins.count = 0;
-	b->pins.items = NULL;
+	b->pins = b->frozen = (struct strings){ NULL, 0 };
 	for (i = 0; i < b->resolved->count; i++) {
 		const struct resolved_rule *rule = &b->resolved->rules[i];
-		const struct resolved_rule *holder = resolved_parent(b->resolved, i);
+		enum guard guard = GUARD_PLACEHOLDER;
+		const char *end = rule->path;
 		const char *slash;
 
-		if (!is_below(rule->path, root) || !narrows(b, rule, i))
+		if (!narrows(b, i, root))
 			continue;
-		/* Only where ROOT's own mount shows it, not one nested in between. */
-		while (holder != NULL && strcmp(holder->path, root) != 0 &&
-		       holder->access == ACCESS_WRITE && holder->source == NULL && !is_fresh(holder))
-			holder = resolved_parent(b->resolved, (size_t)(holder - b->resolved->rules));
-		if (holder == NULL || strcmp(holder->path, root) != 0)
+		if (is_missing(rule) && guard_missing(b, rule, root, &guard, &end) < 0)
+			return -1;
+		if (guard == GUARD_NONE || guard == GUARD_REFUSE || !is_below(end, root->path))
 			continue;
-		slash = strchr(rule->path + start + 1, '/');
+		slash = strchr(end + start + 1, '/');
 		for (; slash != NULL; slash = strchr(slash + 1, '/')) {
-			char *path = arena_copy(b->arena, rule->path, (size_t)(slash - rule->path));
+			char *path = arena_copy(b->arena, end, (size_t)(slash - end));
 			if (path == NULL)
 				return out_of_memory(b);
-			if (add_pin_path(b, path) < 0)
+			if (add_unique(b, &b->pins, path) < 0)
 				return -1;
 		}
 	}
 	return 0;
 }
 
-static int add_pin(struct builder *b, const char *path)
+/* The placeholder for MOUNT stands on the host at HOST. */
+static int claim(struct builder *b, struct mount *mount, const char *host)
+{
+	mount->claim = true;
+	if (strcmp(host, mount->path) == 0)
+		return 0;
+	return failure_policy(b->failure,
+	                      "'%s' cannot be kept from being made where another directory is shown: "
+	                      "make '%s' before, or leave the rule out",
+	                      mount->path, host);
+}
+
+static int add_pin(struct builder *b, const struct resolved_rule *root, const char *path)
 {
 	struct mount *mount = add(b, MOUNT_PIN, path);
 	struct stat status;
 
 	if (mount == NULL)
 		return -1;
-	mount->source = path;
+	mount->source = rebase(b->arena, path, root->path, rule_source(root));
+	if (mount->source == NULL)
+		return out_of_memory(b);
 	mount->checked = true;
-	mount->claim = needs_claim(path);
-	if (!mount->claim && lstat(path, &status) == 0) {
+	if (needs_claim(mount->source))
+		return claim(b, mount, mount->source);
+	if (lstat(mount->source, &status) == 0) {
 		mount->device = status.st_dev;
 		mount->inode = status.st_ino;
 	}
+	return 0;
+}
+
+/* Binds what the host has at HOST to PATH once more. */
+static int add_again(struct builder *b, enum mount_kind kind, const char *path, const char *host)
+{
+	struct resolved_rule again = { .path = path, .source = host, .object = OBJECT_FILE };
+	struct stat status;
+
+	if (host == NULL)
+		return out_of_memory(b);
+	if (lstat(host, &status) < 0)
+		return failure_policy(b->failure, "'%s' changed while it was looked at", host);
+	if (S_ISDIR(status.st_mode))
+		again.object = OBJECT_DIRECTORY;
+	again.device = status.st_dev;
+	again.inode = status.st_ino;
+	return add_bind(b, kind, &again) == NULL ? -1 : 0;
+}
+
+/* A rule has something else to say about just PATH than what the mount around it shows. */
+static bool is_spoken_for(const struct builder *b, const char *path)
+{
+	const struct resolved_rule *rule = resolved_find(b->resolved, path);
+	const struct resolved_rule *above;
+
+	if (rule == NULL || strcmp(rule->path, path) != 0)
+		return false;
+	above = resolved_parent(b->resolved, (size_t)(rule - b->resolved->rules));
+	return rule->access != ACCESS_WRITE || above == NULL || !continues(b, rule, above);
+}
+
+/*
+ * Nothing can be added to DIRECTORY, neither now nor by the command, which could change
+ * its mode.  What is in it stays as writable as it is.
+ */
+static int freeze(struct builder *b, const struct resolved_rule *root, const char *directory)
+{
+	const char *host = rebase(b->arena, directory, root->path, rule_source(root));
+	struct strings names = { NULL, 0 };
+	size_t i;
+
+	if (add_again(b, MOUNT_BIND_READ, directory, host) < 0 ||
+	    guard_list(host, b->arena, &names, b->failure) < 0)
+		return -1;
+	for (i = 0; i < names.count; i++) {
+		const char *path = arena_format(b->arena, "%s/%s", directory, names.items[i]);
+
+		if (path == NULL)
+			return out_of_memory(b);
+		if (is_spoken_for(b, path))
+			continue;
+		if (add_again(b, MOUNT_BIND_WRITE, path,
+		              arena_format(b->arena, "%s/%s", host, names.items[i])) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int freeze_all(struct builder *b, const struct resolved_rule *root)
+{
+	size_t i;
+
+	for (i = 0; i < b->frozen.count; i++)
+		if (freeze(b, root, b->frozen.items[i]) < 0)
+			return -1;
 	return 0;
 }
 
@@ -322,22 +455,25 @@ static int add_pin(struct builder *b, const char *path)
  * so that renaming it fails, and yet one mount shows all of the root, so that moves
  * and hard links across directories work.
  */
-static int add_writable(struct builder *b, const struct resolved_rule *rule, bool host_beneath)
+static int add_writable(struct builder *b, const struct resolved_rule *rule, bool beneath_already)
 {
 	size_t i;
 
-	if (collect_pins(b, rule->path) < 0)
+	if (collect_guards(b, rule) < 0)
 		return -1;
-	if (b->pins.count > 0 && !host_beneath) {
+	if (b->pins.count > 0 && !beneath_already) {
 		struct mount *beneath = add_bind(b, MOUNT_BIND_WRITE, rule);
 		if (beneath == NULL)
 			return -1;
 		beneath->checked = false; /* the command never sees it */
 	}
 	for (i = 0; i < b->pins.count; i++)
-		if (add_pin(b, b->pins.items[i]) < 0)
+		if (add_pin(b, rule, b->pins.items[i]) < 0)
 			return -1;
-	return add_bind(b, MOUNT_BIND_WRITE, rule) == NULL ? -1 : 0;
+	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
+		return -1;
+	b->top = b->mounts->count - 1;
+	return freeze_all(b, rule);
 }
 
 static size_t top_length(const char *path)
@@ -355,7 +491,7 @@ static int add_writable_root(struct builder *b, const struct resolved_rule *rule
 {
 	size_t i, j;
 
-	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL || collect_pins(b, "/") < 0)
+	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL || collect_guards(b, rule) < 0)
 		return -1;
 	for (i = 0; i < b->pins.count; i++) {
 		const char *top = b->pins.items[i];
@@ -363,29 +499,27 @@ static int add_writable_root(struct builder *b, const struct resolved_rule *rule
 		if (top_length(top) != strlen(top))
 			continue;
 		for (j = 0; j < b->pins.count; j++)
-			if (is_below(b->pins.items[j], top) && add_pin(b, b->pins.items[j]) < 0)
+			if (is_below(b->pins.items[j], top) && add_pin(b, rule, b->pins.items[j]) < 0)
 				return -1;
-		if (add_pin(b, top) < 0)
+		if (add_pin(b, rule, top) < 0)
 			return -1;
 	}
-	return 0;
+	return freeze_all(b, rule);
 }
 
 /* ---- rules --------------------------------------------------------------- */
 
-static int add_mask(struct builder *b, const struct resolved_rule *rule, bool claim)
+static struct mount *add_mask(struct builder *b, const struct resolved_rule *rule)
 {
 	bool directory = rule->object == OBJECT_DIRECTORY || is_missing(rule);
-	struct mount *mount =
-	    add(b, directory ? MOUNT_MASK_DIRECTORY : MOUNT_MASK_FILE, rule->path);
+	struct mount *mount = add(b, directory ? MOUNT_MASK_DIRECTORY : MOUNT_MASK_FILE, rule->path);
 
 	if (mount == NULL)
-		return -1;
+		return NULL;
 	mount->device = rule->device;
 	mount->inode = rule->inode;
-	mount->claim = claim;
 	mount->checked = true;
-	return 0;
+	return mount;
 }
 
 static bool in_own_dev(const char *path)
@@ -399,67 +533,77 @@ static bool in_own_dev(const char *path)
 	return false;
 }
 
-static int refuse_in_file(struct builder *b, const struct resolved_rule *rule)
+/* Whether a mount on a placeholder is needed for the missing thing that RULE is about. */
+static int needs_placeholder(struct builder *b, const struct resolved_rule *rule,
+                             const struct mount *within, const char **host)
 {
-	return failure_policy(b->failure,
-	                      "'%s' cannot be kept from being made: it would lie in what is a file now, "
-	                      "and which the policy lets the command replace",
-	                      rule->path);
+	char directory[PATH_MAX];
+
+	*host = host_path(b, within, rule->path);
+	if (*host == NULL)
+		return out_of_memory(b);
+	switch (guard_for(*host, within->source, directory)) {
+	case GUARD_REFUSE:
+		return failure_policy(b->failure,
+		                      "'%s' cannot be kept from being made: it would lie in what is a "
+		                      "file now, and which the policy lets the command replace",
+		                      rule->path);
+	case GUARD_PLACEHOLDER:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static int add_missing(struct builder *b, const struct resolved_rule *rule,
+                       const struct mount *within)
+{
+	const char *host;
+	struct mount *mount;
+	int needed = needs_placeholder(b, rule, within, &host);
+
+	if (needed <= 0)
+		return needed;
+	mount = rule->access == ACCESS_DENY ? add_mask(b, rule) : add_bind(b, MOUNT_BIND_READ, rule);
+	return mount == NULL ? -1 : claim(b, mount, host);
 }
 
 static int add_deny(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
 {
-	bool missing = is_missing(rule);
+	bool masked = !is_missing(rule);
 
 	switch (within->kind) {
 	case MOUNT_BIND_WRITE:
-		if (!missing)
-			return add_mask(b, rule, false);
-		switch (claimable(rule->path)) {
-		case CLAIM_NEEDLESS:
-			return 0;
-		case CLAIM_IN_FILE:
-			return refuse_in_file(b, rule);
-		case CLAIM_POSSIBLE:
-			break;
-		}
-		return add_mask(b, rule, true);
+		if (!masked)
+			return add_missing(b, rule, within);
+		break;
 	case MOUNT_BIND_READ:
 	case MOUNT_BIND_DEVICE:
-		return missing ? 0 : add_mask(b, rule, false);
 	case MOUNT_PROC:
-		return missing ? 0 : add_mask(b, rule, false);
+		break;
 	case MOUNT_DEV:
-		return in_own_dev(rule->path) ? add_mask(b, rule, false) : 0;
+		masked = in_own_dev(rule->path);
+		break;
 	case MOUNT_PRIVATE:
-		return add_mask(b, rule, false);
+		masked = true;
+		break;
 	default:
 		return 0; /* nothing is there to see */
 	}
+	return masked && add_mask(b, rule) == NULL ? -1 : 0;
 }
 
 static int add_read(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
 {
-	struct mount *mount;
-	bool missing = is_missing(rule);
-
-	if (missing && within->kind != MOUNT_BIND_WRITE)
-		return 0;
-	if (missing && claimable(rule->path) == CLAIM_IN_FILE)
-		return refuse_in_file(b, rule);
-	if (missing && claimable(rule->path) == CLAIM_NEEDLESS)
-		return 0;
-	mount = add_bind(b, MOUNT_BIND_READ, rule);
-	if (mount == NULL)
-		return -1;
-	mount->claim = missing;
-	return 0;
+	if (!is_missing(rule))
+		return add_bind(b, MOUNT_BIND_READ, rule) == NULL ? -1 : 0;
+	return within->kind == MOUNT_BIND_WRITE ? add_missing(b, rule, within) : 0;
 }
 
 /* The mount already shows the path as RULE wants it. */
-static bool is_redundant(const struct resolved_rule *rule, const struct mount *within)
+static bool is_redundant(const struct resolved_rule *rule, const struct mount *within, bool remap)
 {
-	if (rule->source != NULL || is_fresh(rule) || rule->origin == ORIGIN_DEVICE)
+	if (remap || is_fresh(rule) || rule->origin == ORIGIN_DEVICE)
 		return false;
 	/* The sandbox's own nodes are usable as they are; the host's /dev/shm is another one. */
 	if (rule->access != ACCESS_DENY && within->kind == MOUNT_DEV && in_own_dev(rule->path) &&
@@ -472,23 +616,40 @@ static bool is_redundant(const struct resolved_rule *rule, const struct mount *w
 	return false;
 }
 
+/* Something else than what WITHIN shows at RULE's path; -1 with a failure. */
+static int is_remap(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
+{
+	const char *shown;
+
+	if (rule->access == ACCESS_DENY || is_fresh(rule) || !shows_host(within))
+		return rule->source != NULL;
+	shown = host_path(b, within, rule->path);
+	if (shown == NULL)
+		return out_of_memory(b);
+	return strcmp(shown, rule_source(rule)) != 0;
+}
+
 /* A remapped object needs something of its kind to be mounted on. */
 static int check_remap(struct builder *b, const struct resolved_rule *rule,
                        const struct mount *within)
 {
+	const char *place;
 	struct stat status;
 
 	if (!shows_host(within))
 		return 0;
-	if (lstat(rule->path, &status) < 0)
+	place = host_path(b, within, rule->path);
+	if (place == NULL)
+		return out_of_memory(b);
+	if (lstat(place, &status) < 0)
 		return failure_policy(b->failure,
 		                      "cannot show '%s' at '%s': the latter does not exist below '%s', "
 		                      "which the sandbox may not add to",
-		                      rule->source, rule->path, within->path);
+		                      rule_source(rule), rule->path, within->path);
 	if (S_ISDIR(status.st_mode) != (rule->object == OBJECT_DIRECTORY))
 		return failure_policy(b->failure,
 		                      "cannot show '%s' at '%s': one is a directory, the other is not",
-		                      rule->source, rule->path);
+		                      rule_source(rule), rule->path);
 	return 0;
 }
 
@@ -518,15 +679,15 @@ static int add_dev(struct builder *b, const struct resolved_rule *rule)
  */
 static int cover_kernel_files(struct builder *b)
 {
-	static const char *const names[] = {"/proc/acpi", "/proc/asound",  "/proc/bus",
-	                                    "/proc/driver", "/proc/fs",    "/proc/irq",
-	                                    "/proc/latency_stats", "/proc/mtrr", "/proc/scsi",
-	                                    "/proc/sys",    "/proc/sysrq-trigger",
-	                                    "/proc/timer_stats", "/proc/tty"};
+	static const char *const names[] = {
+		"/proc/acpi",          "/proc/asound",        "/proc/bus",  "/proc/driver", "/proc/fs",
+		"/proc/irq",           "/proc/latency_stats", "/proc/mtrr", "/proc/scsi",   "/proc/sys",
+		"/proc/sysrq-trigger", "/proc/timer_stats",   "/proc/tty"
+	};
 	size_t i;
 
 	for (i = 0; i < sizeof names / sizeof *names; i++) {
-		struct resolved_rule rule = {0};
+		struct resolved_rule rule = { 0 };
 		struct stat status;
 
 		if (lstat(names[i], &status) < 0)
@@ -576,34 +737,42 @@ static int add_mounts(struct builder *b, const struct resolved_rule *rule,
 			return add_deny(b, rule, within);
 		if (rule->access == ACCESS_READ)
 			return add_read(b, rule, within);
-		return add_writable(b, rule, shows_host(within));
+		return add_writable(b, rule, shows_host(within) && is_remap(b, rule, within) == 0);
 	}
 }
 
 /*
- * Where the mounts from number FIRST on go: the first into what shows it, MADE there or
- * found on the host; the others into the first.
+ * Where the mounts from number FIRST on go: the first into WITHIN, made there or found on
+ * the host; those below the first into that.
  */
-static void note_place(struct builder *b, size_t first, bool made)
+static int note_places(struct builder *b, size_t first, const struct mount *within)
 {
 	size_t i;
 
 	for (i = first; i < b->mounts->count; i++) {
 		struct mount *mount = &b->mounts->items[i];
+		const struct mount *holder = &b->mounts->items[first];
+		const char *host;
 		struct stat status;
 
-		mount->made = made && i == first;
+		if (i == first || !path_is_within(mount->path, holder->path))
+			holder = within;
+		mount->made = i == first && !shows_host(holder);
 		/* The sandbox's own /proc is another one than the host's, which is what is seen here. */
-		if (mount->made || mount->claim || b->mounts->items[first].kind == MOUNT_PROC)
+		if (mount->claim || b->mounts->items[first].kind == MOUNT_PROC || !shows_host(holder))
 			continue;
-		if (mount->source != NULL && mount->inode != 0 && strcmp(mount->source, mount->path) == 0) {
+		host = host_path(b, holder, mount->path);
+		if (host == NULL)
+			return out_of_memory(b);
+		if (mount->source != NULL && mount->inode != 0 && strcmp(mount->source, host) == 0) {
 			mount->place_device = mount->device;
 			mount->place_inode = mount->inode;
-		} else if (lstat(mount->path, &status) == 0) {
+		} else if (lstat(host, &status) == 0) {
 			mount->place_device = status.st_dev;
 			mount->place_inode = status.st_ino;
 		}
 	}
+	return 0;
 }
 
 static int add_rule(struct builder *b, size_t number)
@@ -612,12 +781,15 @@ static int add_rule(struct builder *b, size_t number)
 	const struct resolved_rule *parent = resolved_parent(b->resolved, number);
 	size_t enclosing = parent == NULL ? 0 : b->enclosing[parent - b->resolved->rules];
 	struct mount within = b->mounts->items[enclosing]; /* a copy: the list may move */
+	int remap = is_remap(b, rule, &within);
 	size_t before;
 
 	b->enclosing[number] = enclosing;
-	if (is_redundant(rule, &within))
+	if (remap < 0)
+		return -1;
+	if (is_redundant(rule, &within, remap > 0))
 		return 0;
-	if (rule->source != NULL && check_remap(b, rule, &within) < 0)
+	if (remap > 0 && check_remap(b, rule, &within) < 0)
 		return -1;
 	if (rule->access != ACCESS_DENY && !shows_host(&within) && within.kind != MOUNT_DEV &&
 	    within.kind != MOUNT_PROC && rule->origin != ORIGIN_DEV &&
@@ -626,12 +798,14 @@ static int add_rule(struct builder *b, size_t number)
 		return -1;
 
 	before = b->mounts->count;
-	if (add_mounts(b, rule, &within) < 0)
+	b->top = SIZE_MAX;
+	if (add_mounts(b, rule, &within) < 0 || note_places(b, before, &within) < 0)
 		return -1;
-	note_place(b, before, !shows_host(&within));
 	/* The last mount is on top, but for /proc, whose covers lie in it. */
-	if (b->mounts->count > before)
-		b->enclosing[number] = rule->origin == ORIGIN_PROC ? before : b->mounts->count - 1;
+	if (b->mounts->count > before) {
+		size_t top = b->top != SIZE_MAX ? b->top : b->mounts->count - 1;
+		b->enclosing[number] = rule->origin == ORIGIN_PROC ? before : top;
+	}
 	return 0;
 }
 
@@ -703,36 +877,95 @@ static int add_links(struct builder *b)
 	return 0;
 }
 
-static bool shows_socket(const struct builder *b, const char *path)
+/* The mount that shows PATH as what the host has at HOST, and not denied; NULL: none does. */
+static const struct mount *shows_socket(const struct builder *b, const char *path, const char *host)
 {
-	char directory[PATH_MAX];
 	const struct resolved_rule *rule = resolved_find(b->resolved, path);
+	const struct mount *mount;
+	const char *shown;
 
-	if (strlen(path) >= sizeof directory || rule == NULL || rule->access == ACCESS_DENY)
-		return false;
-	return shows_host(&b->mounts->items[b->enclosing[rule - b->resolved->rules]]);
+	if (rule == NULL || rule->access == ACCESS_DENY)
+		return NULL;
+	mount = &b->mounts->items[b->enclosing[rule - b->resolved->rules]];
+	if (!shows_host(mount))
+		return NULL;
+	shown = host_path(b, mount, path);
+	return shown == NULL || strcmp(shown, host) == 0 ? mount : NULL;
+}
+
+static int mask_socket(struct builder *b, const char *path, const struct mount *shown_by)
+{
+	const struct mount within = *shown_by; /* a copy: the list may move */
+	struct mount *mount = add(b, MOUNT_MASK_FILE, path);
+
+	if (mount == NULL)
+		return -1;
+	mount->checked = true;
+	return note_places(b, b->mounts->count - 1, &within);
+}
+
+/* Masks the host's socket HOST at every place where one of the first COUNT mounts shows it. */
+static int mask_everywhere(struct builder *b, const char *host, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		const struct mount *mount = &b->mounts->items[i];
+		const char *path;
+
+		if (!shows_host(mount) || !path_is_within(host, mount->source))
+			continue;
+		path = rebase(b->arena, host, mount->source, mount->path);
+		if (path == NULL)
+			return out_of_memory(b);
+		if (shows_socket(b, path, host) == mount && mask_socket(b, path, mount) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int mask_sockets(struct builder *b)
 {
-	struct strings sockets = {NULL, 0};
-	size_t i;
+	struct strings sockets = { NULL, 0 };
+	size_t i, count = b->mounts->count;
 
-	if (mounts_find_sockets(b->resolved, &b->policy->unix_socket_paths, b->arena, &sockets,
-	                        b->failure) < 0)
+	if (mounts_find_sockets(&b->policy->unix_socket_paths, b->arena, &sockets, b->failure) < 0)
 		return -1;
-	for (i = 0; i < sockets.count; i++) {
-		struct mount *mount;
-
-		if (!shows_socket(b, sockets.items[i]))
-			continue;
-		mount = add(b, MOUNT_MASK_FILE, sockets.items[i]);
-		if (mount == NULL)
+	for (i = 0; i < sockets.count; i++)
+		if (mask_everywhere(b, sockets.items[i], count) < 0)
 			return -1;
-		mount->checked = true;
-		note_place(b, b->mounts->count - 1, false);
-	}
 	return 0;
+}
+
+static int add_socket(struct builder *b, const char *path)
+{
+	char directory[PATH_MAX];
+	struct resolved_rule rule = { .path = path, .object = OBJECT_OTHER };
+	struct stat status;
+	struct mount within;
+	size_t enclosing;
+
+	if (strlen(path) >= sizeof directory || lstat(path, &status) < 0 || !S_ISSOCK(status.st_mode))
+		return failure_policy(b->failure,
+		                      "'%s' in unix_sockets is not a socket (a link to one must be "
+		                      "given as the socket it leads to)",
+		                      path);
+	if (shows_socket(b, path, path) != NULL)
+		return 0;
+	enclosing = enclosing_of(b, path, directory);
+	within = b->mounts->items[enclosing]; /* a copy: the list may move */
+	if (shows_host(&within))
+		return failure_policy(b->failure,
+		                      "'%s' in unix_sockets cannot be shown: a rule denies it, or shows "
+		                      "something else in its place",
+		                      path);
+	if (add_ancestors(b, enclosing, path) < 0)
+		return -1;
+	rule.device = status.st_dev;
+	rule.inode = status.st_ino;
+	if (add_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)
+		return -1;
+	return note_places(b, b->mounts->count - 1, &within);
 }
 
 /* The host's sockets that the policy names stay, or appear where their directory is masked. */
@@ -740,32 +973,9 @@ static int add_sockets(struct builder *b)
 {
 	size_t i;
 
-	for (i = 0; i < b->policy->unix_socket_paths.count; i++) {
-		const char *path = b->policy->unix_socket_paths.items[i];
-		char directory[PATH_MAX];
-		struct resolved_rule rule = {0};
-		struct stat status;
-		size_t enclosing;
-
-		if (strlen(path) >= sizeof directory || lstat(path, &status) < 0 ||
-		    !S_ISSOCK(status.st_mode))
-			return failure_policy(b->failure,
-			                      "'%s' in unix_sockets is not a socket (a link to one must be "
-			                      "given as the socket it leads to)",
-			                      path);
-		if (shows_socket(b, path))
-			continue;
-		enclosing = enclosing_of(b, path, directory);
-		if (add_ancestors(b, enclosing, path) < 0)
+	for (i = 0; i < b->policy->unix_socket_paths.count; i++)
+		if (add_socket(b, b->policy->unix_socket_paths.items[i]) < 0)
 			return -1;
-		rule.path = path;
-		rule.object = OBJECT_OTHER;
-		rule.device = status.st_dev;
-		rule.inode = status.st_ino;
-		if (add_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)
-			return -1;
-		note_place(b, b->mounts->count - 1, true);
-	}
 	return 0;
 }
 
@@ -773,7 +983,8 @@ int mounts_build(const struct policy *policy, const struct resolved *resolved,
                  const struct mounts_options *options, struct arena *arena, struct mounts *out,
                  struct failure *failure)
 {
-	struct builder b = {policy, resolved, options, arena, out, failure, NULL, {NULL, 0}};
+	struct builder b = { policy,  resolved, options,  arena,       out,
+		                 failure, NULL,     SIZE_MAX, { NULL, 0 }, { NULL, 0 } };
 	size_t i;
 
 	memset(out, 0, sizeof *out);
@@ -785,9 +996,8 @@ int mounts_build(const struct policy *policy, const struct resolved *resolved,
 	b.enclosing = arena_array(arena, resolved->count + 1, sizeof *b.enclosing);
 	if (b.enclosing == NULL)
 		return failure_memory(failure);
-	if (add_base(&b) < 0)
+	if (add_base(&b) < 0 || note_places(&b, 1, &out->items[0]) < 0)
 		return -1;
-	note_place(&b, 0, false);
 	for (i = 0; i < resolved->count; i++)
 		if (strcmp(resolved->rules[i].path, "/") != 0 && add_rule(&b, i) < 0)
 			return -1;

@@ -40,18 +40,18 @@ struct mount {
 	ino_t inode;
 	dev_t place_device; /* of what is mounted over on the host; 0, 0: nothing, or not known */
 	ino_t place_inode;
-	bool made;          /* the place is not on the host: it is made in a fresh directory */
-	bool claim;         /* a placeholder must be made on the host at `path` while the run lasts */
-	bool checked;       /* take part in the check of the finished view */
-	bool is_file;       /* what is mounted is no directory */
-	bool reopened;      /* (masks, base) something below is visible again */
+	bool made;     /* the place is not on the host: it is made in a fresh directory */
+	bool claim;    /* a placeholder must be made on the host at `path` while the run lasts */
+	bool checked;  /* take part in the check of the finished view */
+	bool is_file;  /* what is mounted is no directory */
+	bool reopened; /* (masks, base) something below is visible again */
 };
 
 struct mounts {
 	struct mount *items; /* in the order of mounting */
 	size_t count;
 	size_t capacity;
-	size_t masks; /* masks among them */
+	size_t masks;  /* masks among them */
 	bool own_proc; /* /proc is the sandbox's own, or the host's where processes are shared */
 };
 
@@ -86,10 +86,10 @@ struct mount *mounts_add(struct mounts *mounts, struct arena *arena, enum mount_
                          const char *path);
 
 /*
- * Finds the unix sockets that are bound below what the view shows, and returns their
+ * Finds the host's unix sockets that have a name in the filesystem, and returns their
  * canonical paths in ARENA, sorted, each once; those in ALLOWED are left out.
  */
-int mounts_find_sockets(const struct resolved *resolved, const struct strings *allowed,
-                        struct arena *arena, struct strings *out, struct failure *failure);
+int mounts_find_sockets(const struct strings *allowed, struct arena *arena, struct strings *out,
+                        struct failure *failure);
 
 #endif

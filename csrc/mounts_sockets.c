@@ -70,8 +70,8 @@ static void remove_doubles(struct strings *list)
 	list->count = kept;
 }
 
-int mounts_find_sockets(const struct resolved *resolved, const struct strings *allowed,
-                        struct arena *arena, struct strings *out, struct failure *failure)
+int mounts_find_sockets(const struct strings *allowed, struct arena *arena, struct strings *out,
+                        struct failure *failure)
 {
 	FILE *file = fopen("/proc/net/unix", "re");
 	char *line = NULL;
@@ -87,15 +87,11 @@ int mounts_find_sockets(const struct resolved *resolved, const struct strings *a
 		char canonical[PATH_MAX];
 		struct stat status;
 		const char *name = socket_name(line);
-		const struct resolved_rule *rule;
 
 		if (name == NULL || realpath(name, canonical) == NULL || lstat(canonical, &status) < 0 ||
 		    !S_ISSOCK(status.st_mode))
 			continue;
-		rule = resolved_find(resolved, canonical);
-		if (rule == NULL || rule->access == ACCESS_DENY || contains(allowed, canonical))
-			continue;
-		if (append(out, &capacity, arena, canonical) < 0)
+		if (!contains(allowed, canonical) && append(out, &capacity, arena, canonical) < 0)
 			result = failure_memory(failure);
 	}
 	free(line);

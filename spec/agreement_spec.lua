@@ -60,6 +60,41 @@ local function random_rules(root, paths, directories)
   return rules
 end
 
+-- Shows a second tree at a directory of the first, and adds rules below it. Of what the first tree
+-- has there, the paths are taken out; those that the second has there are put in.
+local function remap(rules, paths, directories)
+  local source = support.tempdir()
+  local there = plant(source)
+  local place = pick(directories)
+  -- Nothing can be kept missing there: what is protected has to exist.
+  if place == directories[1] and not support.exists(source .. "/a1") then
+    there[#there + 1] = support.mkdir(source .. "/a1")
+  end
+  local shown = {}
+  for i, path in ipairs(there) do
+    shown[i] = place .. path:sub(#source + 1)
+  end
+  for i = #paths, 1, -1 do
+    if paths[i] == place or paths[i]:sub(1, #place + 1) == place .. "/" then
+      table.remove(paths, i)
+    end
+  end
+  for i = #rules, 1, -1 do -- what is hidden now might be missing there
+    local path = rules[i].path
+    if path and path:sub(1, #place + 1) == place .. "/" then
+      table.remove(rules, i)
+    end
+  end
+  rules[#rules + 1] = { path = place, source = source, access = pick { "read", "write" } }
+  for _ = 1, random(4) do
+    rules[#rules + 1] = { path = pick(shown), access = pick { "read", "write", "deny" } }
+  end
+  for _, path in ipairs(shown) do
+    paths[#paths + 1] = path
+  end
+  return source
+end
+
 -- Reports for each path on its input: what it is, whether it could be read, whether written.
 local probe = [[
 import os, sys
@@ -93,7 +128,8 @@ for path in sys.stdin.read().split("\0"):
 local function describe_rules(rules)
   local lines = {}
   for _, rule in ipairs(rules) do
-    lines[#lines + 1] = ("%s %s"):format(rule.access, rule.path or rule.glob or rule.special)
+    lines[#lines + 1] = ("%s %s%s"):format(rule.access, rule.path or rule.glob or rule.special,
+      rule.source and " <- " .. rule.source or "")
   end
   return table.concat(lines, "; ")
 end
@@ -105,6 +141,7 @@ describe("policies and what commands meet", function()
       local root = support.tempdir()
       local paths, directories = plant(root)
       local rules = random_rules(root, paths, directories)
+      local source = number % 2 == 0 and remap(rules, paths, directories)
       local policy = assert(sandbox.policy { rules = rules, workspace_roots = { root }, protected_metadata = { "a1" } })
       local script = support.write(support.tempdir() .. "/probe.py", probe)
       policy = assert(policy:extend { rules = { { path = script, access = "read" } } })
@@ -125,6 +162,7 @@ describe("policies and what commands meet", function()
       end
       assert.equal(#paths, i)
       support.remove(root)
+      if source then support.remove(source) end
     end)
   end
 end)

@@ -341,6 +341,194 @@ describe("remapping", function()
   end)
 end)
 
+describe("rules below a remapped directory", function()
+  local root, other
+
+  before_each(function()
+    root, other = support.tempdir(), support.tempdir()
+    support.write(other .. "/a/b/secret", "secret\n")
+    support.write(other .. "/a/b/open", "open\n")
+    support.write(other .. "/a/kept/file", "kept\n")
+    support.write(other .. "/top", "top\n")
+    support.mkdir(root .. "/at/a")
+    support.write(root .. "/at/original", "original\n")
+  end)
+
+  it("narrow and widen it by what is shown there", function()
+    local policy = inside.policy(nil, {
+      { path = root .. "/at", source = other, access = "write" },
+      { path = root .. "/at/a", access = "read" },
+      { path = root .. "/at/a/b/secret", access = "deny" },
+      { path = root .. "/at/a/kept", access = "write" },
+      { path = root .. "/at/top", access = "read" },
+    })
+    local options = { cwd = root }
+    assert.equal("open\nkept\ntop", inside.output(policy,
+      "cat at/a/b/open at/a/kept/file at/top; echo x > at/new; echo y > at/a/kept/new", options))
+    for _, script in ipairs { "cat at/a/b/secret", "echo x > at/a/b/open", "echo x > at/top", "cat at/original",
+      "echo x > at/a/new" } do
+      assert.is_false(inside.succeeds(policy, script, options), script)
+    end
+    assert.equal("x\n", support.read(other .. "/new"))
+    assert.equal("y\n", support.read(other .. "/a/kept/new"))
+    assert.equal("secret\n", support.read(other .. "/a/b/secret"))
+    assert.same({ "a", "original" }, support.list(root .. "/at"))
+  end)
+
+  it("hold where a mask, a read grant or nothing lies beneath", function()
+    for _, base in ipairs { "deny", "read", "write" } do
+      local policy = inside.policy(nil, {
+        { path = root, access = base },
+        { path = root .. "/at", source = other, access = "read" },
+        { path = root .. "/at/a", access = "write" },
+        { path = root .. "/at/a/b", access = "deny" },
+      })
+      local options = { cwd = "/" }
+      local at = root .. "/at"
+      assert.equal("top\nkept", inside.output(policy, ("cat %s/top %s/a/kept/file"):format(at, at), options))
+      assert.is_true(inside.succeeds(policy, ("echo x > %s/a/new"):format(at), options), base)
+      assert.is_false(inside.succeeds(policy, ("cat %s/a/b/open"):format(at), options))
+      assert.is_false(inside.succeeds(policy, ("echo x > %s/new"):format(at), options))
+      assert.is_false(inside.succeeds(policy, ("mv %s/a/b %s/a/c"):format(at, at), options))
+      os.remove(other .. "/a/new")
+    end
+  end)
+
+  it("keep their ancestors from being renamed, and let other files move", function()
+    for _, access in ipairs { "deny", "read" } do
+      local policy = inside.policy(nil, {
+        { path = root .. "/at", source = other, access = "write" },
+        { path = root .. "/at/a/b/secret", access = access },
+      })
+      local options = { cwd = root .. "/at" }
+      for _, script in ipairs { "mv a a2", "mv a/b a/b2", "mv a/b/secret a/b/s", "mkdir n && mv -T n a/b" } do
+        assert.is_false(inside.succeeds(policy, script, options), script)
+      end
+      assert.is_true(inside.succeeds(policy, "mv a/kept/file moved && ln moved a/b/linked && rm a/b/linked && mv moved a/kept/file",
+        options))
+      assert.equal("secret\n", support.read(other .. "/a/b/secret"))
+    end
+  end)
+
+  it("hold where the whole filesystem can be written", function()
+    local policy = assert(sandbox.policy {
+      rules = {
+        { special = "root", access = "write" },
+        { path = root .. "/at", source = other, access = "write" },
+        { path = root .. "/at/a/b/secret", access = "deny" },
+      },
+    })
+    local options = { cwd = root }
+    assert.is_false(inside.succeeds(policy, "cat at/a/b/secret", options))
+    assert.is_false(inside.succeeds(policy, "mv at/a at/a2", options))
+    assert.is_true(inside.succeeds(policy, "echo x > at/new", options))
+    assert.equal("x\n", support.read(other .. "/new"))
+  end)
+
+  it("are refused about something missing, unless nothing could make it", function()
+    for _, access in ipairs { "read", "write" } do
+      local policy = inside.policy(nil, {
+        { path = root .. "/at", source = other, access = access },
+        { path = root .. "/at/a/missing", access = "deny" },
+      })
+      local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = "/" })
+      if access == "read" then
+        assert.is_truthy(result, tostring(err))
+      else
+        assert.equal("policy", err.kind)
+        assert.matches(root .. "/at/a/missing", tostring(err), 1, true)
+      end
+      assert.same({ "b", "kept" }, support.list(other .. "/a"))
+    end
+  end)
+
+  it("do not show the host's sockets elsewhere", function()
+    local server = assert(io.popen(support.python .. [[ -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+sys.stdin.read()' ]] .. other .. "/socket", "w"))
+    assert.is_true(support.eventually(function() return support.exists(other .. "/socket") end))
+    local policy = inside.policy(nil, { { path = root .. "/at", source = other, access = "read" } },
+      { unix_sockets = "internal" })
+    local found = inside.output(policy, "stat -c %F at/socket " .. other .. "/socket", { cwd = root })
+    server:close()
+    assert.equal("regular empty file\nregular empty file", found)
+  end)
+end)
+
+describe("a name that nobody can make now", function()
+  local root, sub
+
+  before_each(function()
+    root = support.tempdir()
+    sub = root .. "/sub"
+    support.write(sub .. "/file", "file\n")
+    support.write(sub .. "/below/file", "file\n")
+  end)
+
+  local function mode(path, ...)
+    return support.must("chmod", ..., "--", path)
+  end
+
+  it("cannot be made by changing its directory's mode", function()
+    support.skip_unless(not support.is_root, "root can write every directory")
+    for _, access in ipairs { "deny", "read" } do
+      for _, given in ipairs { root, sub } do
+        mode(sub, "555")
+        local policy = inside.policy(given, { { path = sub .. "/missing", access = access } })
+        local options = { cwd = sub }
+        for _, script in ipairs { "chmod u+w .; mkdir missing", "chmod u+w .; ln -s /etc missing", "mv ../sub ../other",
+          "chmod u+w .; mv below missing", "mkdir missing" } do
+          assert.is_false(inside.succeeds(policy, script, options), script)
+        end
+        assert.equal("ok", inside.output(policy,
+          "cat file >/dev/null && echo x > file && echo y > below/file && echo z > below/new && rm below/new && echo ok",
+          options))
+        assert.same({ "below", "file" }, support.list(sub))
+        assert.equal("x\n", support.read(sub .. "/file"))
+        assert.equal("555", support.must("stat", "-c", "%a", sub))
+        mode(sub, "755")
+      end
+    end
+  end)
+
+  it("leaves narrower rules in its directory as they are", function()
+    support.skip_unless(not support.is_root, "root can write every directory")
+    mode(sub, "555")
+    local policy = inside.policy(root, {
+      { path = sub .. "/missing", access = "deny" }, { path = sub .. "/file", access = "deny" },
+      { path = sub .. "/below/file", access = "read" },
+    })
+    for _, script in ipairs { "cat file", "echo x > below/file", "mv below b", "chmod u+w .", "mkdir -p missing" } do
+      assert.is_false(inside.succeeds(policy, script, { cwd = sub }), script)
+    end
+    assert.is_true(inside.succeeds(policy, "echo x > below/new && cat below/file", { cwd = sub }))
+    mode(sub, "755")
+  end)
+
+  it("is refused where what is in its directory cannot be told", function()
+    support.skip_unless(not support.is_root, "root can write every directory")
+    mode(sub, "111")
+    local policy = inside.policy(root, { { path = sub .. "/missing", access = "deny" } })
+    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = "/" })
+    mode(sub, "755")
+    assert.is_nil(result)
+    assert.equal("policy", err.kind)
+    assert.matches(sub, tostring(err), 1, true)
+  end)
+
+  it("is refused below a file, whatever the file's mode", function()
+    support.skip_unless(not support.is_root, "root can write every file")
+    mode(sub .. "/file", "444")
+    local policy = inside.policy(root, { { path = sub .. "/file/missing", access = "deny" } })
+    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = root })
+    assert.is_nil(result)
+    assert.equal("policy", err.kind)
+  end)
+end)
+
 describe("a minimal root", function()
   local root, policy
 

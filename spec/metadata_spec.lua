@@ -195,6 +195,33 @@ describe("missing protected names", function()
   end)
 end)
 
+describe("a workspace at which nobody can add anything", function()
+  it("of the user's own starts, keeps what is in it usable, and cannot be opened for .git", function()
+    support.skip_unless(not support.is_root, "root can write every directory")
+    local root = support.tempdir()
+    support.write(root .. "/file", "file\n")
+    support.write(root .. "/src/file", "file\n")
+    support.must("chmod", "555", root)
+    local policy = workspace(root)
+    assert.equal("file\nok", inside.output(policy, "cat file && echo x > src/file && echo x > file && echo ok", { cwd = root }))
+    for _, script in ipairs { "chmod u+w . && mkdir .git", "mkdir .git", "chmod 755 " .. quote(root),
+      "chmod u+w ..; chmod u+w .; git init -q ." } do
+      assert.is_false(inside.succeeds(policy, script, { cwd = root }), script)
+    end
+    assert.equal("555", support.must("stat", "-c", "%a", root))
+    assert.same({ "file", "src" }, support.list(root))
+    support.must("chmod", "755", root)
+  end)
+
+  it("starts empty, too", function()
+    support.skip_unless(not support.is_root, "root can write every directory")
+    local root = support.tempdir()
+    support.must("chmod", "555", root)
+    assert.is_true(inside.succeeds(workspace(root), "true", { cwd = root }))
+    assert.is_false(inside.succeeds(workspace(root), "chmod u+w .", { cwd = root }))
+  end)
+end)
+
 describe("a protected or denied name that is a link", function()
   it("is refused with a sentence that names it: to a directory, a file, nothing, itself", function()
     for _, name in ipairs { ".git", ".agents", "denied" } do
