@@ -69,7 +69,9 @@ local schema = {
 }
 
 -- Options of the interface that no version yet has: refused by name, never ignored.
-local later = { private_home = true }
+local function is_later(key, value)
+  return (key == "private_home" and value) or (key == "stdin" and value == "pipe")
+end
 
 local backends = { auto = true, bwrap = true }
 
@@ -78,8 +80,8 @@ function request.check(argv, given, name, level)
   level = (level or 1) + 1
   options.check_argv(argv, name, level)
   if given ~= nil and type(given) == "table" then
-    for key in pairs(later) do
-      if given[key] then
+    for key, value in pairs(given) do
+      if is_later(key, value) then
         error(("option '%s' to '%s' is not in this version"):format(key, name), level)
       end
     end
