@@ -122,7 +122,8 @@ static const char *check_pin(int fd, const char *path)
 	struct statx status;
 
 	/* Not every libc has a function for it. */
-	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) < 0 || !S_ISDIR(status.stx_mode))
+	if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) < 0 ||
+	    !S_ISDIR(status.stx_mode))
 		return "is no directory";
 	if ((status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) &&
 	    (status.stx_attributes & STATX_ATTR_MOUNT_ROOT))
