@@ -450,6 +450,29 @@ static int freeze_all(struct builder *b, const struct resolved_rule *root)
 	return 0;
 }
 
+static int add_pins(struct builder *b, const struct resolved_rule *rule)
+{
+	size_t i;
+
+	for (i = 0; i < b->pins.count; i++)
+		if (add_pin(b, rule, b->pins.items[i]) < 0)
+			return -1;
+	return 0;
+}
+
+/*
+ * A sandbox inside this one can bind the root elsewhere and let the rest go, and with it
+ * all that lay beneath: there the pins go on top, where they come along (mount_namespaces(7):
+ * mounts of a more privileged namespace are locked together), and moves across them fail.
+ */
+static int add_writable_below_pins(struct builder *b, const struct resolved_rule *rule)
+{
+	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
+		return -1;
+	b->top = b->mounts->count - 1;
+	return add_pins(b, rule) < 0 ? -1 : freeze_all(b, rule);
+}
+
 /*
  * Pins go beneath the bind that the command sees: a directory is then a mount point,
  * so that renaming it fails, and yet one mount shows all of the root, so that moves
@@ -457,20 +480,17 @@ static int freeze_all(struct builder *b, const struct resolved_rule *root)
  */
 static int add_writable(struct builder *b, const struct resolved_rule *rule, bool beneath_already)
 {
-	size_t i;
-
 	if (collect_guards(b, rule) < 0)
 		return -1;
+	if (b->policy->allow_user_namespaces)
+		return add_writable_below_pins(b, rule);
 	if (b->pins.count > 0 && !beneath_already) {
 		struct mount *beneath = add_bind(b, MOUNT_BIND_WRITE, rule);
 		if (beneath == NULL)
 			return -1;
 		beneath->checked = false; /* the command never sees it */
 	}
-	for (i = 0; i < b->pins.count; i++)
-		if (add_pin(b, rule, b->pins.items[i]) < 0)
-			return -1;
-	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
+	if (add_pins(b, rule) < 0 || add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
 		return -1;
 	b->top = b->mounts->count - 1;
 	return freeze_all(b, rule);
@@ -493,6 +513,8 @@ static int add_writable_root(struct builder *b, const struct resolved_rule *rule
 
 	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL || collect_guards(b, rule) < 0)
 		return -1;
+	if (b->policy->allow_user_namespaces)
+		return add_pins(b, rule) < 0 ? -1 : freeze_all(b, rule);
 	for (i = 0; i < b->pins.count; i++) {
 		const char *top = b->pins.items[i];
 

@@ -74,7 +74,8 @@ static int plan_unix_sockets(struct planning *p)
 			p->plan->flags |= REQUEST_UNIX_SOCKETS;
 			return 0;
 		}
-		p->unix_sockets = shares_network && scoped ? UNIX_SOCKETS_INTERNAL : UNIX_SOCKETS_NONE;
+		/* Sockets that the host binds later can only be kept out of reach like this. */
+		p->unix_sockets = UNIX_SOCKETS_NONE;
 	}
 	if (p->unix_sockets == UNIX_SOCKETS_NONE)
 		return 0;

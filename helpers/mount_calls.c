@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ static void close_keeping_errno(int fd)
 
 int mount_set(int fd, int recursive, uint64_t set)
 {
-	struct attributes attributes = { .set = set };
+	struct attributes attributes = { .set = set, .propagation = MS_PRIVATE };
 
 	return (int)syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | (recursive ? TREE_RECURSIVE : 0),
 	                    &attributes, sizeof attributes);

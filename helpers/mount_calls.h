@@ -21,7 +21,10 @@ struct mount_option {
  * All return a close-on-exec descriptor or 0; or -1 with errno.
  */
 
-/* Adds the attributes SET to the mount FD, and with RECURSIVE to all below it. */
+/*
+ * Adds the attributes SET to the mount FD, and with RECURSIVE to all below it.  What the
+ * host mounts later does not appear there any more (mount_namespaces(7): private).
+ */
 int mount_set(int fd, int recursive, uint64_t set);
 
 /*

@@ -251,6 +251,17 @@ describe("ancestors of a denied or protected path", function()
     assert.equal("other\n", support.read(root .. "/a/b/again"))
   end)
 
+  it("are on top where nested sandboxes are allowed, for those could let go what lies beneath", function()
+    local policy = inside.policy(root, { { path = root .. "/a/b/secret", access = "deny" } },
+      { allow_user_namespaces = true })
+    assert.is_false(inside.succeeds(policy, "mv a a2", { cwd = root }))
+    assert.is_false(inside.succeeds(policy, "mv a/b a/b2", { cwd = root }))
+    assert.is_false(inside.succeeds(policy, "cat a/b/secret", { cwd = root }))
+    local points = inside.output(policy, "awk '{print $5}' /proc/self/mountinfo", { cwd = root })
+    assert.matches(root .. "/a\n", points, 1, true)
+    assert.matches(root .. "/a/b\n", points, 1, true)
+  end)
+
   it("hold too where the whole filesystem can be written", function()
     local policy = assert(sandbox.policy {
       rules = { { special = "root", access = "write" }, { path = root .. "/a/b/secret", access = "deny" } },
@@ -578,6 +589,30 @@ describe("mounts of the host below a granted root", function()
     assert.is_true(inside.succeeds(policy, "test -d /sys/kernel && test -d /proc/self"))
     assert.equal("0", inside.output(policy,
       [[awk '$5 !~ "^/(dev|proc)(/|$)" && $6 !~ /(^|,)ro(,|$)/' /proc/self/mountinfo | wc -l]]))
+  end)
+end)
+
+describe("what the host mounts during a run", function()
+  it("does not appear below a read grant", function()
+    local root = support.tempdir()
+    support.mkdir(root .. "/shared/point")
+    support.mkdir(root .. "/signal")
+    local host = support.write(support.tempdir() .. "/host.lua", ([[
+      local sandbox = require "execsandbox"
+      local root = %q
+      local policy = assert(sandbox.policy { rules = { { special = "root", access = "read" },
+        { path = root .. "/signal", access = "write" } } })
+      local run = assert(sandbox.start({ "/bin/sh", "-c",
+        "touch signal/ready; while ! [ -e signal/go ]; do sleep 0.02; done; ls shared/point; echo x > shared/point/new" },
+        { policy = policy, cwd = root, timeout = 30, backend_options = { mounts = "inner" } }))
+      while not io.open(root .. "/signal/ready") do assert(not run:poll()) end
+      os.execute("mount -t tmpfs none " .. root .. "/shared/point && touch " .. root .. "/shared/point/seen "
+        .. root .. "/signal/go")
+      local result = run:wait()
+      io.write(result.output, result.exit_code)
+    ]]):format(root))
+    local script = ("mount --bind %s %s && mount --make-rshared %s && exec %s %s"):format(root, root, root, support.lua, host)
+    assert.equal("2", (support.shell("unshare -rm sh -c " .. quote(script))))
   end)
 end)
 
