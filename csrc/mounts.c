@@ -1,34 +1,16 @@
-#include "mounts.h"
-
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "../helpers/claim.h"
 #include "guard.h"
+#include "mounts_internal.h"
 #include "path.h"
 
 /* Names in the sandbox's own /dev; other names of the host's /dev are not there to deny. */
 static const char *const dev_names[] = { "console", "core", "fd",      "full", "mqueue", "null",
 	                                     "ptmx",    "pts",  "random",  "shm",  "stderr", "stdin",
 	                                     "stdout",  "tty",  "urandom", "zero" };
-
-struct builder {
-	const struct policy *policy;
-	const struct resolved *resolved;
-	const struct mounts_options *options;
-	struct arena *arena;
-	struct mounts *mounts;
-	struct failure *failure;
-	size_t *enclosing; /* by rule: the mount that shows the rule's path */
-	size_t top;        /* the mount that shows the rule at hand; SIZE_MAX: the last one */
-	/* Of the writable mount at hand, as paths of the view: */
-	struct strings pins;   /* what may not be renamed */
-	struct strings frozen; /* directories to which nothing may be added, shallow ones first */
-};
 
 const char *mount_kind_name(enum mount_kind kind)
 {
@@ -85,26 +67,9 @@ struct mount *mounts_add(struct mounts *mounts, struct arena *arena, enum mount_
 	return mount;
 }
 
-/* The host's files are visible through it, as opposed to a directory of our making. */
-static bool shows_host(const struct mount *mount)
-{
-	return mount->kind == MOUNT_BIND_READ || mount->kind == MOUNT_BIND_WRITE ||
-	       mount->kind == MOUNT_BIND_DEVICE;
-}
-
-static bool is_below(const char *path, const char *directory)
-{
-	size_t length = strlen(directory);
-
-	if (length == 1)
-		return path[0] == '/' && path[1] != '\0';
-	return strncmp(path, directory, length) == 0 && path[length] == '/';
-}
-
 /* ---- the host's paths of what is shown ------------------------------------- */
 
-/* SOURCE, and below it what PATH is below DIRECTORY. */
-static const char *rebase(struct arena *arena, const char *path, const char *directory,
+const char *mounts_rebase(struct arena *arena, const char *path, const char *directory,
                           const char *source)
 {
 	const char *rest = path + (directory[1] == '\0' ? 0 : strlen(directory));
@@ -116,36 +81,29 @@ static const char *rebase(struct arena *arena, const char *path, const char *dir
 	return arena_format(arena, "%s%s", source[1] == '\0' ? "" : source, rest);
 }
 
-/* The host's path of what WITHIN, which shows the host's files, shows at PATH. */
-static const char *host_path(const struct builder *b, const struct mount *within, const char *path)
+const char *builder_host_path(const struct builder *b, const struct mount *within, const char *path)
 {
-	return rebase(b->arena, path, within->path, within->source);
+	return mounts_rebase(b->arena, path, within->path, within->source);
 }
 
-static const char *rule_source(const struct resolved_rule *rule)
-{
-	return rule->source != NULL ? rule->source : rule->path;
-}
-
-static int out_of_memory(struct builder *b)
+int builder_memory(struct builder *b)
 {
 	return failure_memory(b->failure);
 }
 
-static struct mount *add(struct builder *b, enum mount_kind kind, const char *path)
+struct mount *builder_add(struct builder *b, enum mount_kind kind, const char *path)
 {
 	struct mount *mount = mounts_add(b->mounts, b->arena, kind, path);
 
 	if (mount == NULL)
-		out_of_memory(b);
+		builder_memory(b);
 	return mount;
 }
 
-/* A bind of what RULE names, to be checked by object in the end. */
-static struct mount *add_bind(struct builder *b, enum mount_kind kind,
-                              const struct resolved_rule *rule)
+struct mount *builder_bind(struct builder *b, enum mount_kind kind,
+                           const struct resolved_rule *rule)
 {
-	struct mount *mount = add(b, kind, rule->path);
+	struct mount *mount = builder_add(b, kind, rule->path);
 
 	if (mount == NULL)
 		return NULL;
@@ -193,8 +151,8 @@ static int add_ancestors(struct builder *b, size_t enclosing, const char *path)
 			continue;
 		directory = arena_copy(b->arena, path, length);
 		if (directory == NULL)
-			return out_of_memory(b);
-		mount = add(b, MOUNT_DIRECTORY, directory);
+			return builder_memory(b);
+		mount = builder_add(b, MOUNT_DIRECTORY, directory);
 		if (mount == NULL)
 			return -1;
 		mount->mode = mode;
@@ -202,158 +160,7 @@ static int add_ancestors(struct builder *b, size_t enclosing, const char *path)
 	return 0;
 }
 
-/* ---- what a rule stands for ----------------------------------------------- */
-
-static bool is_missing(const struct resolved_rule *rule)
-{
-	return rule->object == OBJECT_MISSING || rule->object == OBJECT_PLACEHOLDER;
-}
-
-/* The rule's directory is made for the run: nothing of the host's is in it. */
-static bool is_fresh(const struct resolved_rule *rule)
-{
-	return rule->origin == ORIGIN_PRIVATE_TMP || rule->origin == ORIGIN_PROC ||
-	       rule->origin == ORIGIN_DEV;
-}
-
-/* A placeholder of ours, or nothing yet (claim.h has the mark). */
-static bool needs_claim(const char *path)
-{
-	struct stat status;
-
-	if (lstat(path, &status) < 0)
-		return errno == ENOENT;
-	return claim_is_marked(&status, geteuid());
-}
-
-/* ---- what a writable mount must not lose ------------------------------------ */
-
-static int add_unique(struct builder *b, struct strings *list, const char *path)
-{
-	size_t i;
-
-	for (i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], path) == 0)
-			return 0;
-	if ((list->count & (list->count + 1)) == 0) { /* grow at 0, 1, 3, 7, … */
-		const char **items = arena_array(b->arena, list->count * 2 + 1, sizeof *items);
-		if (items == NULL)
-			return out_of_memory(b);
-		if (list->count > 0)
-			memcpy(items, list->items, list->count * sizeof *items);
-		list->items = items;
-	}
-	/* What is above another one is shorter, and comes before it. */
-	for (i = list->count++; i > 0 && strlen(list->items[i - 1]) > strlen(path); i--)
-		list->items[i] = list->items[i - 1];
-	list->items[i] = path;
-	return 0;
-}
-
-/* What ABOVE shows at RULE's path is what RULE shows. */
-static bool continues(const struct builder *b, const struct resolved_rule *rule,
-                      const struct resolved_rule *above)
-{
-	const char *shown = rebase(b->arena, rule->path, above->path, rule_source(above));
-
-	return shown != NULL && strcmp(shown, rule_source(rule)) == 0;
-}
-
-/* Whether rule NUMBER narrows what ROOT's own mount shows, not one nested in between. */
-static bool narrows(const struct builder *b, size_t number, const struct resolved_rule *root)
-{
-	const struct resolved_rule *rule = &b->resolved->rules[number];
-	const struct resolved_rule *holder = resolved_parent(b->resolved, number);
-
-	if (rule->access == ACCESS_WRITE || !is_below(rule->path, root->path))
-		return false;
-	while (holder != NULL && holder != root) {
-		const struct resolved_rule *above =
-			resolved_parent(b->resolved, (size_t)(holder - b->resolved->rules));
-		if (holder->access != ACCESS_WRITE || is_fresh(holder) || above == NULL ||
-		    !continues(b, holder, above))
-			return false;
-		holder = above;
-	}
-	return holder == root;
-}
-
-/* PATH without its last COUNT components. */
-static char *without_last(struct builder *b, const char *path, size_t count)
-{
-	char *copy = arena_copy(b->arena, path, strlen(path));
-
-	for (; copy != NULL && count > 0; count--) {
-		char *slash = strrchr(copy, '/');
-		slash[slash == copy] = '\0';
-	}
-	return copy;
-}
-
-/*
- * How RULE, of something missing below ROOT, is kept from being made.  *END is set to the
- * directory whose name must not be moved, where that is not the whole way to it.
- */
-static int guard_missing(struct builder *b, const struct resolved_rule *rule,
-                         const struct resolved_rule *root, enum guard *guard, const char **end)
-{
-	char directory[PATH_MAX];
-	const char *host = rebase(b->arena, rule->path, root->path, rule_source(root));
-
-	if (host == NULL)
-		return out_of_memory(b);
-	*guard = guard_for(host, rule_source(root), directory);
-	if (*guard != GUARD_FREEZE)
-		return 0;
-	*end = without_last(b, rule->path, path_depth(host) - path_depth(directory));
-	if (*end == NULL)
-		return out_of_memory(b);
-	if ((*end)[1] == '\0')
-		return failure_policy(b->failure,
-		                      "'%s' cannot be kept from being made: nobody may add to '/' now, "
-		                      "but the command could change that, and '/' cannot be covered",
-		                      rule->path);
-	return add_unique(b, &b->frozen, *end);
-}
-
-/*
- * Mount points cannot be renamed, but their parents can: a command that renames the
- * parent of a protected directory could put another one in its place for the host to
- * find.  So every directory between the writable root ROOT and a narrowed path below
- * it becomes a mount point too.
- */
-static int collect_guards(struct builder *b, const struct resolved_rule *root)
-{
-	size_t start = root->path[1] == '\0' ? 0 : strlen(root->path);
-	size_t i;
-
-	b->pins = b->frozen = (struct strings){ NULL, 0 };
-	for (i = 0; i < b->resolved->count; i++) {
-		const struct resolved_rule *rule = &b->resolved->rules[i];
-		enum guard guard = GUARD_PLACEHOLDER;
-		const char *end = rule->path;
-		const char *slash;
-
-		if (!narrows(b, i, root))
-			continue;
-		if (is_missing(rule) && guard_missing(b, rule, root, &guard, &end) < 0)
-			return -1;
-		if (guard == GUARD_NONE || guard == GUARD_REFUSE || !is_below(end, root->path))
-			continue;
-		slash = strchr(end + start + 1, '/');
-		for (; slash != NULL; slash = strchr(slash + 1, '/')) {
-			char *path = arena_copy(b->arena, end, (size_t)(slash - end));
-			if (path == NULL)
-				return out_of_memory(b);
-			if (add_unique(b, &b->pins, path) < 0)
-				return -1;
-		}
-	}
-	return 0;
-}
-
-/* The placeholder for MOUNT stands on the host at HOST. */
-static int claim(struct builder *b, struct mount *mount, const char *host)
+int builder_claim(struct builder *b, struct mount *mount, const char *host)
 {
 	mount->claim = true;
 	if (strcmp(host, mount->path) == 0)
@@ -364,177 +171,13 @@ static int claim(struct builder *b, struct mount *mount, const char *host)
 	                      mount->path, host);
 }
 
-static int add_pin(struct builder *b, const struct resolved_rule *root, const char *path)
-{
-	struct mount *mount = add(b, MOUNT_PIN, path);
-	struct stat status;
-
-	if (mount == NULL)
-		return -1;
-	mount->source = rebase(b->arena, path, root->path, rule_source(root));
-	if (mount->source == NULL)
-		return out_of_memory(b);
-	mount->checked = true;
-	if (needs_claim(mount->source))
-		return claim(b, mount, mount->source);
-	if (lstat(mount->source, &status) == 0) {
-		mount->device = status.st_dev;
-		mount->inode = status.st_ino;
-	}
-	return 0;
-}
-
-/* Binds what the host has at HOST to PATH once more. */
-static int add_again(struct builder *b, enum mount_kind kind, const char *path, const char *host)
-{
-	struct resolved_rule again = { .path = path, .source = host, .object = OBJECT_FILE };
-	struct stat status;
-
-	if (host == NULL)
-		return out_of_memory(b);
-	if (lstat(host, &status) < 0)
-		return failure_policy(b->failure, "'%s' changed while it was looked at", host);
-	if (S_ISDIR(status.st_mode))
-		again.object = OBJECT_DIRECTORY;
-	again.device = status.st_dev;
-	again.inode = status.st_ino;
-	return add_bind(b, kind, &again) == NULL ? -1 : 0;
-}
-
-/* A rule has something else to say about just PATH than what the mount around it shows. */
-static bool is_spoken_for(const struct builder *b, const char *path)
-{
-	const struct resolved_rule *rule = resolved_find(b->resolved, path);
-	const struct resolved_rule *above;
-
-	if (rule == NULL || strcmp(rule->path, path) != 0)
-		return false;
-	above = resolved_parent(b->resolved, (size_t)(rule - b->resolved->rules));
-	return rule->access != ACCESS_WRITE || above == NULL || !continues(b, rule, above);
-}
-
-/*
- * Nothing can be added to DIRECTORY, neither now nor by the command, which could change
- * its mode.  What is in it stays as writable as it is.
- */
-static int freeze(struct builder *b, const struct resolved_rule *root, const char *directory)
-{
-	const char *host = rebase(b->arena, directory, root->path, rule_source(root));
-	struct strings names = { NULL, 0 };
-	size_t i;
-
-	if (add_again(b, MOUNT_BIND_READ, directory, host) < 0 ||
-	    guard_list(host, b->arena, &names, b->failure) < 0)
-		return -1;
-	for (i = 0; i < names.count; i++) {
-		const char *path = arena_format(b->arena, "%s/%s", directory, names.items[i]);
-
-		if (path == NULL)
-			return out_of_memory(b);
-		if (is_spoken_for(b, path))
-			continue;
-		if (add_again(b, MOUNT_BIND_WRITE, path,
-		              arena_format(b->arena, "%s/%s", host, names.items[i])) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int freeze_all(struct builder *b, const struct resolved_rule *root)
-{
-	size_t i;
-
-	for (i = 0; i < b->frozen.count; i++)
-		if (freeze(b, root, b->frozen.items[i]) < 0)
-			return -1;
-	return 0;
-}
-
-static int add_pins(struct builder *b, const struct resolved_rule *rule)
-{
-	size_t i;
-
-	for (i = 0; i < b->pins.count; i++)
-		if (add_pin(b, rule, b->pins.items[i]) < 0)
-			return -1;
-	return 0;
-}
-
-/*
- * A sandbox inside this one can bind the root elsewhere and let the rest go, and with it
- * all that lay beneath: there the pins go on top, where they come along (mount_namespaces(7):
- * mounts of a more privileged namespace are locked together), and moves across them fail.
- */
-static int add_writable_below_pins(struct builder *b, const struct resolved_rule *rule)
-{
-	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
-		return -1;
-	b->top = b->mounts->count - 1;
-	return add_pins(b, rule) < 0 ? -1 : freeze_all(b, rule);
-}
-
-/*
- * Pins go beneath the bind that the command sees: a directory is then a mount point,
- * so that renaming it fails, and yet one mount shows all of the root, so that moves
- * and hard links across directories work.
- */
-static int add_writable(struct builder *b, const struct resolved_rule *rule, bool beneath_already)
-{
-	if (collect_guards(b, rule) < 0)
-		return -1;
-	if (b->policy->allow_user_namespaces)
-		return add_writable_below_pins(b, rule);
-	if (b->pins.count > 0 && !beneath_already) {
-		struct mount *beneath = add_bind(b, MOUNT_BIND_WRITE, rule);
-		if (beneath == NULL)
-			return -1;
-		beneath->checked = false; /* the command never sees it */
-	}
-	if (add_pins(b, rule) < 0 || add_bind(b, MOUNT_BIND_WRITE, rule) == NULL)
-		return -1;
-	b->top = b->mounts->count - 1;
-	return freeze_all(b, rule);
-}
-
-static size_t top_length(const char *path)
-{
-	const char *slash = strchr(path + 1, '/');
-
-	return slash == NULL ? strlen(path) : (size_t)(slash - path);
-}
-
-/*
- * Nothing stays beneath the root directory's own mount: there the pins of each
- * directory at the top go beneath a second bind of that directory.
- */
-static int add_writable_root(struct builder *b, const struct resolved_rule *rule)
-{
-	size_t i, j;
-
-	if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL || collect_guards(b, rule) < 0)
-		return -1;
-	if (b->policy->allow_user_namespaces)
-		return add_pins(b, rule) < 0 ? -1 : freeze_all(b, rule);
-	for (i = 0; i < b->pins.count; i++) {
-		const char *top = b->pins.items[i];
-
-		if (top_length(top) != strlen(top))
-			continue;
-		for (j = 0; j < b->pins.count; j++)
-			if (is_below(b->pins.items[j], top) && add_pin(b, rule, b->pins.items[j]) < 0)
-				return -1;
-		if (add_pin(b, rule, top) < 0)
-			return -1;
-	}
-	return freeze_all(b, rule);
-}
-
 /* ---- rules --------------------------------------------------------------- */
 
 static struct mount *add_mask(struct builder *b, const struct resolved_rule *rule)
 {
 	bool directory = rule->object == OBJECT_DIRECTORY || is_missing(rule);
-	struct mount *mount = add(b, directory ? MOUNT_MASK_DIRECTORY : MOUNT_MASK_FILE, rule->path);
+	struct mount *mount =
+		builder_add(b, directory ? MOUNT_MASK_DIRECTORY : MOUNT_MASK_FILE, rule->path);
 
 	if (mount == NULL)
 		return NULL;
@@ -561,9 +204,9 @@ static int needs_placeholder(struct builder *b, const struct resolved_rule *rule
 {
 	char directory[PATH_MAX];
 
-	*host = host_path(b, within, rule->path);
+	*host = builder_host_path(b, within, rule->path);
 	if (*host == NULL)
-		return out_of_memory(b);
+		return builder_memory(b);
 	switch (guard_for(*host, within->source, directory)) {
 	case GUARD_REFUSE:
 		return failure_policy(b->failure,
@@ -586,8 +229,9 @@ static int add_missing(struct builder *b, const struct resolved_rule *rule,
 
 	if (needed <= 0)
 		return needed;
-	mount = rule->access == ACCESS_DENY ? add_mask(b, rule) : add_bind(b, MOUNT_BIND_READ, rule);
-	return mount == NULL ? -1 : claim(b, mount, host);
+	mount =
+		rule->access == ACCESS_DENY ? add_mask(b, rule) : builder_bind(b, MOUNT_BIND_READ, rule);
+	return mount == NULL ? -1 : builder_claim(b, mount, host);
 }
 
 static int add_deny(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
@@ -618,7 +262,7 @@ static int add_deny(struct builder *b, const struct resolved_rule *rule, const s
 static int add_read(struct builder *b, const struct resolved_rule *rule, const struct mount *within)
 {
 	if (!is_missing(rule))
-		return add_bind(b, MOUNT_BIND_READ, rule) == NULL ? -1 : 0;
+		return builder_bind(b, MOUNT_BIND_READ, rule) == NULL ? -1 : 0;
 	return within->kind == MOUNT_BIND_WRITE ? add_missing(b, rule, within) : 0;
 }
 
@@ -645,9 +289,9 @@ static int is_remap(struct builder *b, const struct resolved_rule *rule, const s
 
 	if (rule->access == ACCESS_DENY || is_fresh(rule) || !shows_host(within))
 		return rule->source != NULL;
-	shown = host_path(b, within, rule->path);
+	shown = builder_host_path(b, within, rule->path);
 	if (shown == NULL)
-		return out_of_memory(b);
+		return builder_memory(b);
 	return strcmp(shown, rule_source(rule)) != 0;
 }
 
@@ -660,9 +304,9 @@ static int check_remap(struct builder *b, const struct resolved_rule *rule,
 
 	if (!shows_host(within))
 		return 0;
-	place = host_path(b, within, rule->path);
+	place = builder_host_path(b, within, rule->path);
 	if (place == NULL)
-		return out_of_memory(b);
+		return builder_memory(b);
 	if (lstat(place, &status) < 0)
 		return failure_policy(b->failure,
 		                      "cannot show '%s' at '%s': the latter does not exist below '%s', "
@@ -677,7 +321,7 @@ static int check_remap(struct builder *b, const struct resolved_rule *rule,
 
 static int add_fresh(struct builder *b, enum mount_kind kind, const char *path, unsigned mode)
 {
-	struct mount *mount = add(b, kind, path);
+	struct mount *mount = builder_add(b, kind, path);
 
 	if (mount == NULL)
 		return -1;
@@ -717,7 +361,7 @@ static int cover_kernel_files(struct builder *b)
 		rule.path = names[i];
 		rule.device = status.st_dev;
 		rule.inode = status.st_ino;
-		if (add_bind(b, MOUNT_BIND_READ, &rule) == NULL)
+		if (builder_bind(b, MOUNT_BIND_READ, &rule) == NULL)
 			return -1;
 	}
 	return 0;
@@ -728,7 +372,7 @@ static int show_proc(struct builder *b, const struct resolved_rule *rule)
 	if (b->mounts->own_proc) {
 		if (add_fresh(b, MOUNT_PROC, rule->path, 0555) < 0)
 			return -1;
-	} else if (add_bind(b, MOUNT_BIND_WRITE, rule) == NULL) {
+	} else if (builder_bind(b, MOUNT_BIND_WRITE, rule) == NULL) {
 		return -1;
 	}
 	return b->options->real_root ? cover_kernel_files(b) : 0;
@@ -748,7 +392,7 @@ static int add_mounts(struct builder *b, const struct resolved_rule *rule,
 	case ORIGIN_DEV:
 		return add_dev(b, rule);
 	case ORIGIN_DEVICE:
-		return add_bind(b, MOUNT_BIND_DEVICE, rule) == NULL ? -1 : 0;
+		return builder_bind(b, MOUNT_BIND_DEVICE, rule) == NULL ? -1 : 0;
 	case ORIGIN_PROC:
 		return add_proc(b, rule);
 	case ORIGIN_PRIVATE_TMP:
@@ -759,7 +403,7 @@ static int add_mounts(struct builder *b, const struct resolved_rule *rule,
 			return add_deny(b, rule, within);
 		if (rule->access == ACCESS_READ)
 			return add_read(b, rule, within);
-		return add_writable(b, rule, shows_host(within) && is_remap(b, rule, within) == 0);
+		return builder_writable(b, rule, shows_host(within) && is_remap(b, rule, within) == 0);
 	}
 }
 
@@ -783,9 +427,9 @@ static int note_places(struct builder *b, size_t first, const struct mount *with
 		/* The sandbox's own /proc is another one than the host's, which is what is seen here. */
 		if (mount->claim || b->mounts->items[first].kind == MOUNT_PROC || !shows_host(holder))
 			continue;
-		host = host_path(b, holder, mount->path);
+		host = builder_host_path(b, holder, mount->path);
 		if (host == NULL)
-			return out_of_memory(b);
+			return builder_memory(b);
 		if (mount->source != NULL && mount->inode != 0 && strcmp(mount->source, host) == 0) {
 			mount->place_device = mount->device;
 			mount->place_inode = mount->inode;
@@ -838,13 +482,13 @@ static int add_base(struct builder *b)
 	if (root != NULL && strcmp(root->path, "/") != 0)
 		root = NULL;
 	if (root == NULL || root->access == ACCESS_DENY)
-		return add(b, MOUNT_BASE, "/") == NULL ? -1 : 0;
+		return builder_add(b, MOUNT_BASE, "/") == NULL ? -1 : 0;
 	if (root->access == ACCESS_READ)
-		return add_bind(b, MOUNT_BIND_READ, root) == NULL ? -1 : 0;
+		return builder_bind(b, MOUNT_BIND_READ, root) == NULL ? -1 : 0;
 	if (b->policy->filesystem != FILESYSTEM_EXTERNAL)
-		return add_writable_root(b, root);
+		return builder_writable_root(b, root);
 	/* Somebody else contains the command: all is shown as it is, devices included. */
-	if (add_bind(b, MOUNT_BIND_DEVICE, root) == NULL)
+	if (builder_bind(b, MOUNT_BIND_DEVICE, root) == NULL)
 		return -1;
 	return b->mounts->own_proc ? add_fresh(b, MOUNT_PROC, "/proc", 0555) : 0;
 }
@@ -882,7 +526,7 @@ static int add_link(struct builder *b, const struct resolved_link *link)
 		return 0;
 	if (add_ancestors(b, enclosing, link->path) < 0)
 		return -1;
-	mount = add(b, MOUNT_LINK, link->path);
+	mount = builder_add(b, MOUNT_LINK, link->path);
 	if (mount == NULL)
 		return -1;
 	mount->source = link->target;
@@ -911,14 +555,14 @@ static const struct mount *shows_socket(const struct builder *b, const char *pat
 	mount = &b->mounts->items[b->enclosing[rule - b->resolved->rules]];
 	if (!shows_host(mount))
 		return NULL;
-	shown = host_path(b, mount, path);
+	shown = builder_host_path(b, mount, path);
 	return shown == NULL || strcmp(shown, host) == 0 ? mount : NULL;
 }
 
 static int mask_socket(struct builder *b, const char *path, const struct mount *shown_by)
 {
 	const struct mount within = *shown_by; /* a copy: the list may move */
-	struct mount *mount = add(b, MOUNT_MASK_FILE, path);
+	struct mount *mount = builder_add(b, MOUNT_MASK_FILE, path);
 
 	if (mount == NULL)
 		return -1;
@@ -937,9 +581,9 @@ static int mask_everywhere(struct builder *b, const char *host, size_t count)
 
 		if (!shows_host(mount) || !path_is_within(host, mount->source))
 			continue;
-		path = rebase(b->arena, host, mount->source, mount->path);
+		path = mounts_rebase(b->arena, host, mount->source, mount->path);
 		if (path == NULL)
-			return out_of_memory(b);
+			return builder_memory(b);
 		if (shows_socket(b, path, host) == mount && mask_socket(b, path, mount) < 0)
 			return -1;
 	}
@@ -985,7 +629,7 @@ static int add_socket(struct builder *b, const char *path)
 		return -1;
 	rule.device = status.st_dev;
 	rule.inode = status.st_ino;
-	if (add_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)
+	if (builder_bind(b, MOUNT_BIND_WRITE, &rule) == NULL)
 		return -1;
 	return note_places(b, b->mounts->count - 1, &within);
 }
