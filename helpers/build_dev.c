@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "close_keeping_errno.h"
 #include "mount_calls.h"
 
 static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -19,15 +20,6 @@ static const struct {
 	{ "stdout", "/proc/self/fd/1" }, { "stderr", "/proc/self/fd/2" },
 	{ "ptmx", "pts/ptmx" },
 };
-
-static void close_keeping_errno(int fd)
-{
-	int error = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = error;
-}
 
 static int is_character_device(int fd)
 {

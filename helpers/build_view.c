@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "build_dev.h"
+#include "close_keeping_errno.h"
 #include "mount_calls.h"
 
 /* What masks show, in the launcher's own root, which goes away. */
@@ -108,7 +109,7 @@ static int make_place(struct building *b, const struct request_mount *mount, con
 {
 	const char *name;
 	int parent = open_parent(b, path, &name);
-	int result, error;
+	int result;
 
 	if (parent < 0)
 		return -1;
@@ -120,9 +121,7 @@ static int make_place(struct building *b, const struct request_mount *mount, con
 		result = mknodat(parent, name, S_IFREG | 0444, 0);
 	else
 		result = mkdirat(parent, name, 0755);
-	error = errno;
-	close(parent);
-	errno = error;
+	close_keeping_errno(parent);
 	/* /dev has its own nodes to be mounted over. */
 	return result < 0 && errno == EEXIST && mount->kind != VIEW_LINK ? 0 : result;
 }
@@ -134,7 +133,7 @@ static int tree_of_host(struct building *b, const struct request_mount *mount)
 	const char *source = request_string(b->request, mount->source);
 	uint64_t set = MOUNT_NO_SETID;
 	int fd = open_below(b->host, source);
-	int tree, error;
+	int tree;
 
 	if (fd < 0)
 		return fail(b, source, "cannot open");
@@ -147,9 +146,7 @@ static int tree_of_host(struct building *b, const struct request_mount *mount)
 	if (mount->flags & VIEW_READ_ONLY)
 		set |= MOUNT_READ_ONLY;
 	tree = mount_clone(fd, set);
-	error = errno;
-	close(fd);
-	errno = error;
+	close_keeping_errno(fd);
 	return tree < 0 ? fail(b, source, "cannot bind") : tree;
 }
 
@@ -168,11 +165,8 @@ static int mask_tree(struct building *b, const char *mask, const char *path)
 {
 	int fd = open(mask, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	int tree = fd < 0 ? -1 : mount_clone(fd, MOUNT_READ_ONLY | MOUNT_NO_SETID | MOUNT_NO_DEVICES);
-	int error = errno;
 
-	if (fd >= 0)
-		close(fd);
-	errno = error;
+	close_keeping_errno(fd);
 	return tree < 0 ? fail(b, path, "cannot mask") : tree;
 }
 

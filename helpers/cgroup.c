@@ -12,16 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PREFIX "execsandbox-"
+#include "entry.h"
 
-/* As in getdents(2). */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
+#define PREFIX "execsandbox-"
 
 static int read_file(int directory, const char *name, char *text, size_t size)
 {

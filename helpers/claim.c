@@ -8,19 +8,11 @@
 #include <time.h>
 
 #include "canonical.h"
+#include "entry.h"
 
 enum {
 	TAKE_ATTEMPTS = 500, /* with 2 ms between them where others hold it: one second */
 	PAUSE_NS = 2000000,
-};
-
-/* As in getdents(2): the kernel's own layout. */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
 };
 
 /* 1: nothing but "." and ".." in it; 0: something; -1: errno. */

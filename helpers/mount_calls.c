@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "close_keeping_errno.h"
+
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
 #define SYS_move_mount 429
@@ -37,14 +39,6 @@ struct attributes {
 	uint64_t propagation;
 	uint64_t userns;
 };
-
-static void close_keeping_errno(int fd)
-{
-	int error = errno;
-
-	close(fd);
-	errno = error;
-}
 
 int mount_set(int fd, int recursive, uint64_t set)
 {

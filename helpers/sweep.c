@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "entry.h"
+
 enum {
 	TABLE_SIZE = 1 << 16, /* processes looked at in one pass; the rest in the next */
 	STOP_PASSES = 64,
@@ -27,15 +29,6 @@ struct process {
 	pid_t group;
 	char state;
 	bool ours; /* a descendant */
-};
-
-/* As in getdents(2). */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
 };
 
 int sweep_reap(sweep_reaped reaped, void *context)

@@ -16,15 +16,7 @@
 #include <unistd.h>
 
 #include "canonical.h"
-
-/* As in getdents(2). */
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short length;
-	unsigned char type;
-	char name[];
-};
+#include "entry.h"
 
 /* capabilities(7): zero in every set, so that no exec can bring one back. */
 static const char *verify_capabilities(const struct request_view *view)
