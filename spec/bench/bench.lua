@@ -47,7 +47,18 @@ function bench.summary(times)
   local function at(fraction)
     return times[math.max(1, math.ceil(#times * fraction))]
   end
-  return { median = at(0.5), p10 = at(0.1), p90 = at(0.9), count = #times }
+  return { median = at(0.5), p10 = at(0.1), p90 = at(0.9), count = #times, times = times }
+end
+
+--- One result of several, of all their times.
+function bench.pool(results)
+  local times = {}
+  for _, result in ipairs(results) do
+    for _, time in ipairs(result.times) do
+      times[#times + 1] = time
+    end
+  end
+  return bench.summary(times)
 end
 
 --- Times `count` calls of fn, after a tenth as many that are not counted.

@@ -3,7 +3,7 @@
 local bench = require "spec.bench.bench"
 local sandbox = require "execsandbox"
 
-local COUNT = 200
+local COUNT, TURNS = 240, 24
 
 local root = bench.tempdir()
 assert(os.execute("cd " .. bench.quote(root) .. " && git init -q . && mkdir .agents .codex"))
@@ -24,33 +24,32 @@ end
 bare[#bare + 1] = "/bin/true"
 
 print("launch of /bin/true under workspace_write, medians of " .. COUNT)
--- In turns of a quarter, so that what else the machine does meets both alike.
+-- In short turns, so that what else the machine does meets all alike.
 local ours, theirs, spawned = {}, {}, {}
-local function add(list, result) list[#list + 1] = result.median end
-for _ = 1, 4 do
-  add(theirs, bench.spawn(COUNT / 4, bare))
-  add(ours, bench.measure(COUNT / 4, launch))
-  add(spawned, bench.spawn(COUNT / 4, { "/bin/true" }))
+for turn = 1, TURNS do
+  theirs[turn] = bench.spawn(COUNT / TURNS, bare)
+  ours[turn] = bench.measure(COUNT / TURNS, launch)
+  spawned[turn] = bench.spawn(COUNT / TURNS, { "/bin/true" })
 end
-ours, theirs, spawned = bench.summary(ours), bench.summary(theirs), bench.summary(spawned)
+ours, theirs, spawned = bench.pool(ours), bench.pool(theirs), bench.pool(spawned)
 bench.print("run", ours, "bare bwrap", theirs, 1.25)
 bench.print("run", ours, "posix_spawn", spawned)
 
 local script = bench.write(root .. "/host.lua", ([[
   local sandbox, system = require "execsandbox", require "system"
   local options = { policy = assert(sandbox.workspace_write { workspace_roots = { %q } }), cwd = %q }
-  for i = -5, 50 do
+  for i = -5, 25 do
     local begin = system.monotime()
     assert(sandbox.run({ "/bin/true" }, options))
     if i > 0 then print(system.monotime() - begin) end
   end
 ]]):format(root, root))
 local small, large = {}, {}
-for _ = 1, 3 do
-  add(small, bench.hosted(16, script))
-  add(large, bench.hosted(4096, script))
+for turn = 1, 5 do
+  small[turn] = bench.hosted(16, script)
+  large[turn] = bench.hosted(4096, script)
 end
-bench.print("run from a host of 4 GiB", bench.summary(large), "one of 16 MiB", bench.summary(small), 1.1)
+bench.print("run from a host of 4 GiB", bench.pool(large), "one of 16 MiB", bench.pool(small), 1.1)
 
 -- A waiting host sleeps in the kernel.
 local run = assert(sandbox.start({ "/bin/sleep", "2" }, options))
