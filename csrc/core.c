@@ -13,7 +13,6 @@
 #include "capture.h"
 #include "compat.h"
 #include "failure_lua.h"
-#include "landlock.h"
 #include "launch.h"
 #include "policy_lua.h"
 #include "run.h"
@@ -87,24 +86,12 @@ static int secure(lua_State *L)
 	return 1;
 }
 
-static int landlock(lua_State *L)
-{
-	lua_pushinteger(L, landlock_abi());
-	return 1;
-}
-
 /* core.mount_calls() → whether the kernel has the calls that mount by object (5.12) */
 static int mount_calls(lua_State *L)
 {
 	long result = syscall(SYS_mount_setattr, -1, "", 0, NULL, (size_t)0);
 
 	lua_pushboolean(L, !(result < 0 && errno == ENOSYS));
-	return 1;
-}
-
-static int user_id(lua_State *L)
-{
-	lua_pushinteger(L, (lua_Integer)geteuid());
 	return 1;
 }
 
@@ -121,8 +108,6 @@ static const luaL_Reg functions[] = { { "policy", policy_new },
 	                                  { "executable", executable },
 	                                  { "library", library },
 	                                  { "secure", secure },
-	                                  { "landlock_abi", landlock },
-	                                  { "user_id", user_id },
 	                                  { "mount_calls", mount_calls },
 	                                  { NULL, NULL } };
 
