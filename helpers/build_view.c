@@ -74,6 +74,18 @@ static int is_object(int fd, uint64_t device, uint64_t inode)
 }
 
 /*
+ * Places are made in directories of the sandbox's own, and never in the host's, which may
+ * have come to light where somebody moved away what one of ours was mounted over.
+ */
+static int is_fresh(int directory)
+{
+	struct statfs status;
+
+	return fstatfs(directory, &status) == 0 &&
+	       (status.f_type == TMPFS_MAGIC || status.f_type == PROC_SUPER_MAGIC);
+}
+
+/*
  * The directory of PATH in the view, and in *NAME its last component.  What is missing on
  * the way is made: that can only be in a fresh directory, for elsewhere the view is the
  * host's, where resolution has seen all of it.
@@ -99,7 +111,8 @@ static int open_parent(struct building *b, const char *path, const char **name)
 	parent = open_parent(b, directory, &own);
 	if (parent < 0)
 		return -1;
-	mkdirat(parent, own, 0755); /* if it fails, opening says why */
+	if (is_fresh(parent))
+		mkdirat(parent, own, 0755); /* if it fails, opening says why */
 	close(parent);
 	return open_below(b->root, directory);
 }
@@ -113,6 +126,11 @@ static int make_place(struct building *b, const struct request_mount *mount, con
 
 	if (parent < 0)
 		return -1;
+	if (!is_fresh(parent)) {
+		close(parent);
+		errno = EXDEV;
+		return -1;
+	}
 	if (mount->kind == VIEW_LINK)
 		result = symlinkat(request_string(b->request, mount->source), parent, name);
 	else if (mount->kind == VIEW_DIRECTORY)
