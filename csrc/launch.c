@@ -466,6 +466,8 @@ int launch_plan(lua_State *L)
 	lua_newtable(L);
 	set_string(L, "backend", plan->backend);
 	set_string(L, "working_directory", plan->cwd);
+	if (!plan->direct)
+		set_string(L, "mounted_by", (plan->flags & REQUEST_VIEW) ? "inner" : "bwrap");
 	set_flag(L, "system_call_filter", (plan->flags & REQUEST_FILTER) != 0);
 	set_flag(L, "process_namespace", (plan->flags & REQUEST_PID_NAMESPACE) != 0);
 	set_flag(L, "unix_sockets", (plan->flags & REQUEST_UNIX_SOCKETS) != 0);

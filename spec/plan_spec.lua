@@ -143,6 +143,16 @@ describe("a plan", function()
   end)
 end)
 
+describe("who mounts", function()
+  it("is in the plan, and can be chosen", function()
+    for _, who in ipairs { "inner", "bwrap" } do
+      local plan = assert(sandbox.plan({ "/bin/true" },
+        { policy = inside.policy(), cwd = "/", backend_options = { mounts = who } }))
+      assert.equal(who, plan.mounted_by)
+    end
+  end)
+end)
+
 describe("a policy with too many mounts for bubblewrap", function()
   local mounts = { mounts = "bwrap" }
 
