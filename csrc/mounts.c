@@ -183,6 +183,9 @@ static struct mount *add_mask(struct builder *b, const struct resolved_rule *rul
 		return NULL;
 	mount->device = rule->device;
 	mount->inode = rule->inode;
+	/* git and others take a name in a hidden home that is missing for what it is, but complain
+	 * of one that they may not look for. */
+	mount->reopened = directory && rule->origin == ORIGIN_SPECIAL;
 	mount->checked = true;
 	return mount;
 }

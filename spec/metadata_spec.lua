@@ -319,6 +319,14 @@ describe("a hidden home", function()
     assert.equal("x\n", support.read(root .. "/new"))
   end)
 
+  it("lets git work without a complaint: what it looks for there is missing", function()
+    local repository = support.repository()
+    local output = run(("workspace_write { workspace_roots = { %q } }"):format(repository), "git status --short && ls ~",
+      repository, "HOME=" .. quote(home))
+    assert.not_matches("warning", output)
+    assert.matches("cannot open directory", output, 1, true)
+  end)
+
   it("shows a working directory below it", function()
     assert.equal("file\n", (run("read_only {}", "cat file", root)))
   end)
