@@ -11,6 +11,7 @@
 #include "capture.h"
 #include "descriptor.h"
 #include "failure_lua.h"
+#include "input.h"
 #include "plan.h"
 #include "policy_lua.h"
 #include "request_build.h"
@@ -175,54 +176,6 @@ static int make_plan(lua_State *L, struct launch **out, struct failure *failure)
 
 /* ---- preparing a run ------------------------------------------------------------ */
 
-static int input_from_string(const char *bytes, size_t length, struct failure *failure)
-{
-	char path[64];
-	int fd = memfd_create("execsandbox-input", MFD_CLOEXEC);
-	int reader = -1;
-	size_t done = 0;
-
-	while (fd >= 0 && done < length) {
-		ssize_t written = write(fd, bytes + done, length - done);
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			break;
-		done += (size_t)written;
-	}
-	if (fd >= 0 && done == length) {
-		/* Opened anew: at its start, and not writable. */
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-		reader = descriptor_lift(open(path, O_RDONLY | O_CLOEXEC));
-	}
-	if (reader < 0)
-		failure_execution(failure, "stdin", errno, "cannot store the standard input: %s",
-		                  strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return reader;
-}
-
-static int input_from_file(const char *path, struct failure *failure)
-{
-	int fd = descriptor_lift(open(path, O_RDONLY | O_CLOEXEC));
-
-	if (fd < 0)
-		failure_execution(failure, "stdin", errno, "cannot open '%s' as standard input: %s", path,
-		                  strerror(errno));
-	return fd;
-}
-
-static int input_inherited(struct failure *failure)
-{
-	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-
-	if (fd < 0)
-		failure_execution(failure, "stdin", errno, "the standard input cannot be inherited: %s",
-		                  strerror(errno));
-	return fd;
-}
-
 static int open_input(lua_State *L, struct run *run, struct failure *failure)
 {
 	size_t length;
@@ -234,6 +187,8 @@ static int open_input(lua_State *L, struct run *run, struct failure *failure)
 		run->input = input_from_string(text, length, failure);
 	} else if (flag(L, "input_inherit")) {
 		run->input = input_inherited(failure);
+	} else if (flag(L, "input_pipe")) {
+		run->input = input_pipe(&run->writer, failure);
 	} else {
 		lua_getfield(L, REQUEST_ARGUMENT, "input_file");
 		text = lua_tostring(L, -1);
@@ -333,6 +288,7 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 	input.environment = &launch->environment;
 	input.cwd = plan->cwd;
 	run->leave = (input.fixed.flags & REQUEST_LEAVE) != 0;
+	run->interval = nanoseconds(L, "interval");
 	run->backend = plan->backend;
 	run->program = strdup(launch->context.helper);
 	if (run->program == NULL)

@@ -17,7 +17,8 @@ void launch_register(lua_State *L);
  *   helper = absolute path          launchers = { absolute path, … }
  *   helper_named, launcher_named, proc_mountable, own_view, merge, leave, progress, retain = boolean
  *   timeout, kill_grace, drain_grace = seconds   capture_byte_limit = bytes
- *   input = string, or input_file = absolute path, or input_inherit = true, or none
+ *   interval = seconds between ticks, or nil
+ *   input = string, or input_file = absolute path, or input_inherit or input_pipe = true, or none
  *   capture_directory = existing directory for the capture files
  */
 int launch_prepare(lua_State *L);

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define REQUEST_MAGIC 0x58424f58u
-#define REQUEST_VERSION 1u
+#define REQUEST_VERSION 2u
 
 /* Descriptors the supervisor is started with. 0, 1 and 2 are /dev/null. */
 enum {
@@ -240,6 +240,7 @@ struct record_finished {
 enum command_type {
 	COMMAND_SIGNAL = 1, /* value: signal number, sent to the command's process group */
 	COMMAND_CANCEL,     /* end the run: TERM, kill_grace, KILL */
+	COMMAND_END,        /* end the run: KILL, and report */
 	COMMAND_PROGRESS,   /* the last RECORD_PROGRESS was read: another may be sent */
 };
 

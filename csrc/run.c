@@ -14,19 +14,24 @@
 #include "../helpers/claim.h"
 #include "descriptor.h"
 #include "failure_lua.h"
+#include "input.h"
 #include "spawn.h"
 
 #define RUN "execsandbox.run"
 
-/* How long an ended run may take to go: the helper kills with SIGKILL, so this is ample. */
-enum { END_MILLISECONDS = 5000, LOST_MILLISECONDS = 1000 };
+enum {
+	END_MILLISECONDS = 5000,  /* for an ended run to go: all of it gets SIGKILL, so this is ample */
+	LOST_MILLISECONDS = 1000, /* for what a killed helper had started, likewise */
+	HOOKED_MILLISECONDS = 50, /* between looks at a debug hook that is set */
+};
 
 struct run *run_push(lua_State *L)
 {
 	struct run *run = compat_newuserdata(L, sizeof *run);
 
 	memset(run, 0, sizeof *run);
-	run->control = run->request = run->input = -1;
+	run->control = run->request = run->input = run->writer = -1;
+	run->ready = READY_NONE;
 	luaL_getmetatable(L, RUN);
 	lua_setmetatable(L, -2);
 	return run;
@@ -53,10 +58,10 @@ static void take_usage(struct run *run, const struct rusage *usage)
 }
 
 /*
- * A host may reap all children itself or ignore SIGCHLD: ECHILD (waitpid(2)) then means
- * that this is already done.  OPTIONS: 0 where the helper is known to be on its way out.
+ * The helper has ended, or is in the middle of it: this does not wait.  A host may reap all
+ * children itself or ignore SIGCHLD: ECHILD (waitpid(2)) then means that it is done.
  */
-static void reap(struct run *run, int options)
+static void reap(struct run *run)
 {
 	struct rusage usage = { 0 };
 	pid_t result;
@@ -64,10 +69,8 @@ static void reap(struct run *run, int options)
 	if (run->helper == 0)
 		return;
 	do
-		result = wait4(run->helper, NULL, options, &usage);
+		result = wait4(run->helper, NULL, 0, &usage);
 	while (result < 0 && errno == EINTR);
-	if (result == 0)
-		return;
 	run->helper = 0;
 	if (!run->reported)
 		take_usage(run, &usage);
@@ -91,26 +94,42 @@ static void release_claims(struct run *run)
 	run->claims = NULL;
 }
 
+static bool is_over(const struct run *run)
+{
+	return run->state == RUN_FINISHED || run->state == RUN_LOST;
+}
+
+static void close_writer(struct run *run)
+{
+	if (run->writer < 0)
+		return;
+	ready_forget(&run->ready, run->writer);
+	close(run->writer);
+	run->writer = -1;
+}
+
 /*
  * The helper was killed: what it started ends by itself (the inner stage sees the end of
  * its socket, and holds the locks of the placeholders until then), but the placeholders are
  * left to us.  Innermost first.  One that stays locked is another run's, which removes it.
+ * Returns whether nothing is left to do.
  */
-static void recover(struct run *run)
+static bool recovered(struct run *run)
 {
-	int64_t deadline = now_milliseconds() + LOST_MILLISECONDS;
+	bool patient = now_milliseconds() - run->orphaned < LOST_MILLISECONDS;
 	size_t count = 0;
 
-	while (run->command > 0 && kill(run->command, 0) == 0 && now_milliseconds() < deadline)
-		poll(NULL, 0, 1);
+	if (run->command > 0 && kill(run->command, 0) == 0 && patient)
+		return false;
 	while (run->claims != NULL && run->claims[count] != NULL)
 		count++;
 	while (count > 0) {
-		if (claim_release_stale(run->claims[count - 1]) == 1 && now_milliseconds() < deadline)
-			poll(NULL, 0, 1);
-		else
-			count--;
+		if (claim_release_stale(run->claims[count - 1]) == 1 && patient)
+			return false;
+		free(run->claims[--count]);
+		run->claims[count] = NULL;
 	}
+	return true;
 }
 
 static void set_streams(struct run *run, enum stream_status ended, const struct record_stream *seen)
@@ -155,25 +174,31 @@ static enum stream_status stream_ending(const struct run *run)
 	return STREAM_INTERRUPTED;
 }
 
+static void settle(struct run *run, enum run_state state)
+{
+	run->state = state;
+	ready_stop_ticks(&run->ready);
+	set_streams(run, state == RUN_FINISHED ? stream_ending(run) : STREAM_INTERRUPTED,
+	            state == RUN_FINISHED ? run->finished.streams : NULL);
+	release_claims(run);
+}
+
 /*
  * The socket has ended, and with it the helper; or the run is over for the host, and the
- * helper stays with the descendants that it was asked to leave.
+ * helper stays with the descendants that it was asked to leave.  The socket stays open, at
+ * its end: what watches it must not be left with a number that means something else.
  */
 static void conclude(struct run *run)
 {
-	close(run->control);
-	run->control = -1;
-	reap(run, run->leave && run->reported ? WNOHANG : 0);
+	close_writer(run);
+	reap(run);
 	if (run->reported) {
-		run->state = RUN_FINISHED;
-		set_streams(run, stream_ending(run), run->finished.streams);
-	} else {
-		run->state = RUN_LOST;
-		run->finished.real_ns = (uint64_t)(now_milliseconds() - run->launched) * 1000000u;
-		recover(run);
-		set_streams(run, STREAM_INTERRUPTED, NULL);
+		settle(run, RUN_FINISHED);
+		return;
 	}
-	release_claims(run);
+	run->state = RUN_ORPHANED;
+	run->orphaned = now_milliseconds();
+	run->finished.real_ns = (uint64_t)(run->orphaned - run->launched) * 1000000u;
 }
 
 static void send_command(struct run *run, uint32_t type, int32_t value)
@@ -214,8 +239,7 @@ static void take_record(struct run *run, const union record *record, size_t leng
 	}
 }
 
-/* Takes what the helper has said; true when the run is over. Never blocks. */
-static bool advance(struct run *run)
+static void hear(struct run *run)
 {
 	union record record;
 
@@ -225,13 +249,35 @@ static bool advance(struct run *run)
 		if (length < 0 && errno == EINTR)
 			continue;
 		if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return false;
+			return;
 		if (length <= 0)
 			conclude(run);
 		else if ((size_t)length >= sizeof record.type)
 			take_record(run, &record, (size_t)length);
 	}
-	return true;
+}
+
+/* The command has closed its standard input; or there is room again, and that is known now. */
+static void watch_writer(struct run *run)
+{
+	struct pollfd state = { run->writer, POLLOUT, 0 };
+
+	if (run->writer < 0 || poll(&state, 1, 0) <= 0)
+		return;
+	if (state.revents & ~POLLOUT)
+		close_writer(run);
+	else if (!run->awaited)
+		ready_want_room(&run->ready, run->writer, false);
+}
+
+/* Takes what has happened; true when the run is over. Never blocks. */
+static bool advance(struct run *run)
+{
+	hear(run);
+	watch_writer(run);
+	if (run->state == RUN_ORPHANED && recovered(run))
+		settle(run, RUN_LOST);
+	return run->state != RUN_RUNNING && run->state != RUN_ORPHANED;
 }
 
 /* ---- starting and ending --------------------------------------------------------- */
@@ -245,65 +291,97 @@ static void close_prepared(struct run *run)
 	run->request = run->input = -1;
 }
 
-static int launch(struct run *run, struct failure *failure)
+static void close_descriptors(struct run *run)
 {
-	struct spawn_descriptors descriptors = { -1, run->request, run->input, run->streams[0]->fd,
-		                                     run->streams[1] == NULL ? -1 : run->streams[1]->fd };
+	close_prepared(run);
+	close_writer(run);
+	ready_close(&run->ready);
+	if (run->control >= 0)
+		close(run->control);
+	run->control = -1;
+}
+
+/* The pair to talk to the helper by: our end, and what there is to wait for, in RUN. */
+static int open_control(struct run *run, int *theirs, struct failure *failure)
+{
 	int pair[2];
-	int result;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return failure_execution(failure, "helper", errno, "cannot make a socket pair: %s",
 		                         strerror(errno));
-	pair[0] = descriptor_lift(pair[0]);
-	if (pair[0] < 0) {
-		failure_execution(failure, "helper", errno, "cannot keep a socket: %s", strerror(errno));
-		close(pair[1]);
-		return -1;
-	}
-	descriptors.control = pair[1];
-	result = spawn_helper(run->program, &descriptors, &run->helper, failure);
-	close(pair[1]);
+	*theirs = pair[1];
+	run->control = descriptor_lift(pair[0]);
+	if (run->control < 0)
+		return failure_execution(failure, "helper", errno, "cannot keep a socket: %s",
+		                         strerror(errno));
+	return ready_open(&run->ready, run->control, run->interval, run->writer, failure);
+}
+
+static int launch(struct run *run, struct failure *failure)
+{
+	struct spawn_descriptors descriptors = { -1, run->request, run->input, run->streams[0]->fd,
+		                                     run->streams[1] == NULL ? -1 : run->streams[1]->fd };
+	int result = open_control(run, &descriptors.control, failure);
+
+	if (result == 0)
+		result = spawn_helper(run->program, &descriptors, &run->helper, failure);
+	if (descriptors.control >= 0)
+		close(descriptors.control);
 	close_prepared(run);
 	if (result < 0) {
-		close(pair[0]);
+		close_descriptors(run);
 		return -1;
 	}
-	run->control = pair[0];
+	run->owner = getpid();
 	run->launched = now_milliseconds();
 	run->state = RUN_RUNNING;
 	return 0;
 }
 
-void run_end(struct run *run)
+/* Until the run is over, at most MILLISECONDS; true when it is. */
+static bool await_end(struct run *run, int milliseconds)
 {
-	int64_t deadline = now_milliseconds() + END_MILLISECONDS;
+	int64_t deadline = now_milliseconds() + milliseconds;
 
-	if (run->state == RUN_RUNNING) {
-		shutdown(run->control, SHUT_WR);
-		run->closed = true;
-	}
-	while (run->state == RUN_RUNNING && !advance(run)) {
+	while (!advance(run)) {
 		struct pollfd wait = { run->control, POLLIN, 0 };
 		int64_t left = deadline - now_milliseconds();
 
 		if (left <= 0)
-			break;
-		poll(&wait, 1, (int)left);
+			return false;
+		if (run->state == RUN_ORPHANED)
+			poll(NULL, 0, 1);
+		else
+			poll(&wait, 1, (int)left);
 	}
-	if (run->state == RUN_RUNNING && run->helper > 0) {
-		kill(run->helper, SIGKILL); /* it is stuck; the rest of the run dies with it */
-		conclude(run);
-	}
+	return true;
+}
+
+void run_end(struct run *run)
+{
+	if (run->state == RUN_IDLE || is_over(run))
+		return;
+	run->closed = true;
+	send_command(run, COMMAND_END, 0);
+	if (await_end(run, END_MILLISECONDS))
+		return;
+	/* It is stuck, or has more to read than the socket holds; the run dies with it. */
+	shutdown(run->control, SHUT_WR);
+	if (run->helper > 0)
+		kill(run->helper, SIGKILL);
+	await_end(run, END_MILLISECONDS);
 }
 
 /* ---- methods ------------------------------------------------------------------- */
 
-/* run:poll() → true when over. Never blocks. */
+/* run:poll() → whether it is over, whether the interval has passed. Never blocks. */
 static int method_poll(lua_State *L)
 {
-	lua_pushboolean(L, advance(check(L)));
-	return 1;
+	struct run *run = check(L);
+
+	lua_pushboolean(L, advance(run));
+	lua_pushboolean(L, ready_ticked(&run->ready));
+	return 2;
 }
 
 /* Seconds at INDEX as a timespec; false where nil says for ever. */
@@ -324,13 +402,27 @@ static bool read_time(lua_State *L, int index, struct timespec *time)
 }
 
 /*
- * core.block(runs, seconds) waits until one of RUNS has something to poll, at most SECONDS
- * (nil: for ever), or until a signal handler ran: Lua's own handler then raises in the
- * caller, as soon as Lua code runs again.
+ * ppoll(2) that an interrupt of the interpreter always ends.  Lua's own handler sets a debug
+ * hook; where it ran just before the call, only the hook tells.  So signals are held back
+ * while that is looked at, and let in by the call itself.
  */
+static void wait_for(lua_State *L, struct pollfd *waits, size_t count, struct timespec *time)
+{
+	struct timespec soon = { 0, HOOKED_MILLISECONDS * 1000000L };
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (lua_gethook(L) != NULL &&
+	    (time == NULL || time->tv_sec > 0 || time->tv_nsec > soon.tv_nsec))
+		time = &soon;
+	ppoll(waits, (nfds_t)count, time, &before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 int run_block(lua_State *L)
 {
-	struct timespec time;
+	struct timespec time, moment = { 0, 1000000L };
 	struct pollfd *waits;
 	bool bounded = read_time(L, 2, &time);
 	size_t i, count;
@@ -343,17 +435,20 @@ int run_block(lua_State *L)
 
 		lua_rawgeti(L, 1, (int)i + 1);
 		run = luaL_checkudata(L, -1, RUN);
+		lua_pop(L, 1);
+		if (run->state == RUN_ORPHANED) {
+			wait_for(L, NULL, 0, &moment); /* nothing tells when it is over */
+			return 0;
+		}
 		if (run->state != RUN_RUNNING)
 			return 0;
-		waits[i].fd = run->control;
+		waits[i].fd = ready_descriptor(&run->ready);
 		waits[i].events = POLLIN;
-		lua_pop(L, 1);
 	}
-	ppoll(waits, (nfds_t)count, bounded ? &time : NULL, NULL);
+	wait_for(L, waits, count, bounded ? &time : NULL);
 	return 0;
 }
 
-/* core.now() → seconds on a clock that is never set */
 int run_now(lua_State *L)
 {
 	struct timespec now;
@@ -371,11 +466,11 @@ static int method_backend(lua_State *L)
 
 static int method_fd(lua_State *L)
 {
-	const struct run *run = check(L);
+	int fd = ready_descriptor(&check(L)->ready);
 
-	if (run->control < 0)
+	if (fd < 0)
 		return 0;
-	lua_pushinteger(L, run->control);
+	lua_pushinteger(L, fd);
 	return 1;
 }
 
@@ -399,13 +494,48 @@ static int method_signal(lua_State *L)
 	return 0;
 }
 
-/* run:cancel([interrupted]) */
 static int method_cancel(lua_State *L)
 {
-	struct run *run = check(L);
+	send_command(check(L), COMMAND_CANCEL, 0);
+	return 0;
+}
 
-	run->interrupted = run->interrupted || lua_toboolean(L, 2);
-	send_command(run, COMMAND_CANCEL, 0);
+/*
+ * run:write(bytes, offset) → how many of the bytes from OFFSET on were taken, 0 where there is
+ * no room now (the descriptor tells when there is); nil where nobody reads them any more
+ */
+static int method_write(lua_State *L)
+{
+	struct run *run = check(L);
+	size_t length;
+	const char *bytes = luaL_checklstring(L, 2, &length);
+	size_t offset = (size_t)luaL_checknumber(L, 3);
+	ssize_t written;
+
+	luaL_argcheck(L, offset <= length, 3, "behind the end");
+	if (run->writer < 0)
+		return 0;
+	written = input_write(run->writer, bytes + offset, length - offset);
+	if (written < 0) {
+		close_writer(run);
+		return 0;
+	}
+	if ((size_t)written < length - offset)
+		ready_want_room(&run->ready, run->writer, true);
+	lua_pushinteger(L, written);
+	return 1;
+}
+
+/* run:await_room(whether) */
+static int method_await_room(lua_State *L)
+{
+	check(L)->awaited = lua_toboolean(L, 2);
+	return 0;
+}
+
+static int method_close_input(lua_State *L)
+{
+	close_writer(check(L));
 	return 0;
 }
 
@@ -444,7 +574,7 @@ static int method_record(lua_State *L)
 	const struct run *run = check(L);
 	const struct record_finished *finished = &run->finished;
 
-	if (run->state != RUN_FINISHED && run->state != RUN_LOST)
+	if (!is_over(run))
 		return 0;
 	lua_newtable(L);
 	lua_pushstring(L, status_name(run));
@@ -483,14 +613,35 @@ static int method_discard(lua_State *L)
 
 	stream_remove(run->streams[0]);
 	stream_remove(run->streams[1]);
-	close_prepared(run);
+	close_descriptors(run);
 	return 0;
 }
 
+/* run:close(interrupted) ends the run and waits for that */
 static int method_close(lua_State *L)
 {
-	run_end(check(L));
+	struct run *run = check(L);
+
+	run->interrupted = run->interrupted || lua_toboolean(L, 2);
+	run_end(run);
 	return 0;
+}
+
+/* run:release() closes the descriptor of a run that is over */
+static int method_release(lua_State *L)
+{
+	struct run *run = check(L);
+
+	if (is_over(run))
+		close_descriptors(run);
+	return 0;
+}
+
+/* run:owned() → whether this process launched it, not one that forked this one */
+static int method_owned(lua_State *L)
+{
+	lua_pushboolean(L, check(L)->owner == getpid());
+	return 1;
 }
 
 static int collect(lua_State *L)
@@ -498,9 +649,10 @@ static int collect(lua_State *L)
 	struct run *run = lua_touserdata(L, 1);
 	size_t i;
 
-	run_end(run);
-	reap(run, WNOHANG);
-	close_prepared(run);
+	/* A process that the host forked has copies of everything, and ends nothing. */
+	if (run->owner == getpid())
+		run_end(run);
+	close_descriptors(run);
 	release_claims(run);
 	free(run->program);
 	run->program = NULL;
@@ -534,9 +686,14 @@ static const luaL_Reg methods[] = { { "launch", method_launch },
 	                                { "pid", method_pid },
 	                                { "signal", method_signal },
 	                                { "cancel", method_cancel },
+	                                { "write", method_write },
+	                                { "await_room", method_await_room },
+	                                { "close_input", method_close_input },
 	                                { "record", method_record },
 	                                { "discard", method_discard },
 	                                { "close", method_close },
+	                                { "release", method_release },
+	                                { "owned", method_owned },
 	                                { NULL, NULL } };
 
 void run_register(lua_State *L)

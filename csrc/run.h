@@ -9,30 +9,38 @@
 #include <sys/types.h>
 
 #include "compat.h"
+#include "ready.h"
 #include "request.h"
 #include "stream.h"
 
 enum run_state {
 	RUN_IDLE,     /* nothing was started */
 	RUN_RUNNING,  /* the helper owns a command, or is about to */
+	RUN_ORPHANED, /* the helper was killed: what it had started is on its way out */
 	RUN_FINISHED, /* the helper has reported and ended */
-	RUN_LOST,     /* the helper is gone without a report: it was killed, or told to go */
+	RUN_LOST,     /* the helper was killed, and nothing is left */
 };
 
 struct run {
 	enum run_state state;
 	int control;         /* -1: closed */
+	struct ready ready;  /* what there is to wait for */
+	uint64_t interval;   /* nanoseconds between ticks; 0: none */
 	int request;         /* prepared, until launch: the request; -1: none */
 	int input;           /* prepared, until launch: what the command reads; -1: nothing */
+	int writer;          /* of the pipe to the command's standard input; -1: none, or closed */
+	bool awaited;        /* somebody sleeps until there is room in it: go on telling */
 	const char *backend; /* its name; static */
 	char *program;       /* path of the helper; owned */
 	bool leave;          /* descendants may outlive the command, and the helper stays with them */
+	pid_t owner;         /* the process that launched it, not one that was forked since */
 	pid_t helper;        /* 0: none, or reaped */
 	pid_t command;       /* 0: not yet known */
-	bool closed;         /* the host ended the run itself and did not wait for a report */
+	bool closed;         /* the host ended the run itself */
 	bool interrupted;    /* the caller gave up: a cancelled run reports "interrupted" */
 	bool reported;       /* `finished` is filled */
 	int64_t launched;    /* when, by now_milliseconds */
+	int64_t orphaned;    /* likewise: when the helper was found to be gone */
 	struct record_finished finished;
 	struct stream *streams[2]; /* references; the second is NULL when merged */
 	char **claims; /* placeholders to look after if the helper is lost; owned, NULL-terminated */
@@ -44,7 +52,12 @@ void run_register(lua_State *L);
 /* Pushes a new run that owns nothing yet. */
 struct run *run_push(lua_State *L);
 
-/* core.block(runs, seconds) and core.now(), as Lua functions. */
+/*
+ * core.block(runs, seconds) waits until one of RUNS has something to poll, at most SECONDS
+ * (nil: for ever), or until a signal handler ran: Lua's own handler then raises in the
+ * caller, as soon as Lua code runs again.  core.now() gives seconds on a clock that is never
+ * set.
+ */
 int run_block(lua_State *L);
 int run_now(lua_State *L);
 

@@ -93,6 +93,18 @@ void ending_stop(struct supervisor *self, enum ending ending)
 	self->kill_at = supervisor_later(self->view.request->kill_grace_ns);
 }
 
+void ending_cut(struct supervisor *self)
+{
+	if (self->left)
+		return;
+	if (!self->ended && !self->failed && !self->stopping) {
+		self->stopping = true;
+		self->finished.ending = ENDING_CANCELLED;
+	}
+	self->timeout_at = NEVER;
+	ending_now(self);
+}
+
 void ending_host_gone(struct supervisor *self)
 {
 	if (self->control >= 0)

@@ -12,6 +12,9 @@ __attribute__((format(printf, 4, 5))) void ending_fail(struct supervisor *self, 
 /* Timeout, cancel: TERM, the grace, KILL. A second one does not prolong the grace of the first. */
 void ending_stop(struct supervisor *self, enum ending ending);
 
+/* As a cancel, but without any grace, also where one is running. */
+void ending_cut(struct supervisor *self);
+
 /* KILL, now, by the inner stage where there is one. */
 void ending_now(struct supervisor *self);
 

@@ -55,9 +55,14 @@ void records_send(struct supervisor *self)
 		if (!send_record(self, &self->finished, sizeof self->finished))
 			return;
 		self->send_finished = false;
-		/* Nothing comes after it. */
-		close(self->control);
-		self->control = -1;
+		/*
+		 * Nothing comes after it.  The socket ends with this process, so that its end
+		 * says that there is something to reap; one that stays with descendants closes it.
+		 */
+		if (self->left) {
+			close(self->control);
+			self->control = -1;
+		}
 	}
 }
 
@@ -85,6 +90,9 @@ void records_hear(struct supervisor *self)
 			break;
 		case COMMAND_CANCEL:
 			ending_stop(self, ENDING_CANCELLED);
+			break;
+		case COMMAND_END:
+			ending_cut(self);
 			break;
 		case COMMAND_PROGRESS:
 			self->progress_out = false;

@@ -270,6 +270,19 @@ static void take_process(struct supervisor *self)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+/*
+ * A supervisor that stays with descendants may outlive the run's handle in a host that
+ * lives on: nobody would reap it.  So the host's child is another one, which ends here.
+ */
+static int detach(void)
+{
+	pid_t pid = fork();
+
+	if (pid > 0)
+		_exit(0);
+	return pid < 0 ? -1 : prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* not inherited */
+}
+
 static void start(struct supervisor *self)
 {
 	const struct request *request;
@@ -280,7 +293,8 @@ static void start(struct supervisor *self)
 		return;
 	}
 	request = self->view.request;
-	if (launch_prepare(&self->launch, &self->view) < 0 || preparation_channels(self) < 0) {
+	if ((supervisor_asks(self, REQUEST_LEAVE) && detach() < 0) ||
+	    launch_prepare(&self->launch, &self->view) < 0 || preparation_channels(self) < 0) {
 		ending_fail(self, "supervisor", errno, "cannot prepare the launch: %s", strerror(errno));
 		return;
 	}

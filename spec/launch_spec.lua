@@ -578,7 +578,6 @@ describe("cancelling", function()
     assert.equal(5, calls)
     none_left(mark)
     local run = start("sleep " .. mark, { cancel = function() return true end, cancel_interval = 0.25 })
-    assert.equal(0.25, run:timeout())
     assert.equal("cancelled", run:wait(20).status)
   end)
 
@@ -895,7 +894,7 @@ end)
 describe("options of later versions", function()
   it("are errors, never taken for something else", function()
     local plain = assert(sandbox.read_only {})
-    for name, value in pairs { private_home = true, stdin = "pipe" } do
+    for name, value in pairs { private_home = true } do
       local ok, err = pcall(sandbox.run, { "/bin/true" }, { policy = plain, cwd = "/", [name] = value })
       assert.is_false(ok, name)
       assert.matches(name, err, 1, true)

@@ -92,9 +92,13 @@ need_build() {
 
 runs_busted() { have "$LUA_BIN" && "$LUA_BIN" -e 'require "busted.runner"' >/dev/null 2>&1; }
 
+loads() { have "$LUA_BIN" && "$LUA_BIN" -e "require '$1'" >/dev/null 2>&1; }
+
 need_test() {
   need lua-busted "busted for Lua $LUA_NAME: runs the specs" runs_busted
   need ripgrep 'ripgrep (rg): deny globs are compared with it' have rg
+  need lua-cqueues 'cqueues: an event loop that runs wait in' loads cqueues
+  need lua-luv 'luv: another one, and the one of Neovim' loads luv
   need python3 'python3: a real command that uses sockets and threads' have python3
   need luarocks 'luarocks: the rock is installed for real' have luarocks
   need lua5.1 'the Lua 5.1 interpreter: a second Lua that the rock is built for' have lua5.1

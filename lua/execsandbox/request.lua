@@ -20,7 +20,7 @@ local function check_policy(value)
 end
 
 local function check_stdin(value)
-  local expected = 'a string, "inherit" or { file = path }'
+  local expected = 'a string, "pipe", "inherit" or { file = path }'
   if type(value) == "string" then return true end
   if type(value) ~= "table" then return false, expected end
   for key in pairs(value) do
@@ -70,7 +70,7 @@ local schema = {
 
 -- Options of the interface that no version yet has: refused by name, never ignored.
 local function is_later(key, value)
-  return (key == "private_home" and value) or (key == "stdin" and value == "pipe")
+  return key == "private_home" and value
 end
 
 local backends = { auto = true, bwrap = true }
@@ -95,6 +95,8 @@ end
 local function set_input(result, stdin)
   if stdin == "inherit" then
     result.input_inherit = true
+  elseif stdin == "pipe" then
+    result.input_pipe = true
   elseif type(stdin) == "table" then
     result.input_file = stdin.file
   else
@@ -170,6 +172,7 @@ function request.build(argv, given)
     merge = given.merge_output or false,
     leave = given.descendants == "leave",
     progress = given.on_output ~= nil,
+    interval = given.cancel and math.max(given.cancel_interval or 0.01, 0.001),
     proc_mountable = host.proc_mountable(probe_proc),
     own_view = own_view(given),
   }

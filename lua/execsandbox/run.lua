@@ -5,7 +5,9 @@
 local core = require "execsandbox.core"
 local errors = require "execsandbox.errors"
 local options = require "execsandbox.options"
+local protect = require "execsandbox.protect"
 local request = require "execsandbox.request"
+local waiting = require "execsandbox.waiting"
 
 local run = {}
 
@@ -51,8 +53,8 @@ local function launch_error(self, record)
   return errors.new(err)
 end
 
+-- The Result but for its texts, which may be more than memory holds.
 local function make_result(self, record)
-  local given = self._options
   local result = {
     status = record.status,
     exit_code = record.exit_code,
@@ -68,12 +70,6 @@ local function make_result(self, record)
     output_capture = self._captures[1],
     error_capture = self._captures[2],
   }
-  result.output, result.output_truncated =
-    text_of(self._captures[1], default_limit(given, given.output_limit))
-  if self._captures[2] then
-    result.error_output, result.error_output_truncated =
-      text_of(self._captures[2], default_limit(given, given.error_output_limit))
-  end
   if record.status == "launch-failed" then
     result.error = launch_error(self, record)
     result.error.result = result
@@ -81,7 +77,28 @@ local function make_result(self, record)
   return result
 end
 
--- ---- the life of a run ---------------------------------------------------------
+local function add_texts(self, result)
+  local given = self._options
+  result.output, result.output_truncated =
+    text_of(self._captures[1], default_limit(given, given.output_limit))
+  if self._captures[2] then
+    result.error_output, result.error_output_truncated =
+      text_of(self._captures[2], default_limit(given, given.error_output_limit))
+  end
+end
+
+-- ---- callbacks -----------------------------------------------------------------
+
+-- The callbacks of one run are never nested.  While one is running, or is suspended because it
+-- yielded, a `poll` or `wait` (its own, or another coroutine's) only sees whether the run is
+-- over; what is left to deliver comes when the callback has returned.
+local function call(self, callback, ...)
+  self._calling = true
+  local ok, answer = pcall(callback, ...)
+  self._calling = false
+  if not ok then error(answer, 0) end
+  return answer
+end
 
 -- New bytes of both streams, for on_output.
 local function deliver(self)
@@ -89,52 +106,80 @@ local function deliver(self)
   if not callback then return end
   for i, name in ipairs { "stdout", "stderr" } do
     local capture = self._captures[i]
-    while capture do
+    while capture and not self._finished do
       local bytes = capture:read(self._delivered[i], 65536)
       if bytes == "" then break end
       self._delivered[i] = self._delivered[i] + #bytes
-      callback(name, bytes)
+      call(self, callback, name, bytes)
     end
   end
 end
 
-local function finish(self)
+-- The predicate is asked at once, and then at each tick.
+local function check_cancel(self, ticked)
+  local cancel = self._options.cancel
+  if not cancel or self._cancelled or not (ticked or not self._asked) then return end
+  self._asked = true
+  if call(self, cancel) then self:cancel() end
+end
+
+-- ---- the life of a run ---------------------------------------------------------
+
+-- The Result of a run that is over, made once.
+local function conclude(self)
   if self._result then return end
-  self._result = make_result(self, self._core:record())
+  local result = make_result(self, self._core:record())
+  local ok, problem = pcall(add_texts, self, result)
+  self._result = result
+  self._core:close_input()
+  if not ok then self._problem = problem end
+end
+
+-- What watches the descriptor is told before it is closed.
+local function release(self)
+  local fd = self._core:fd()
+  if fd then waiting.forget(fd) end
+  self._core:release()
+end
+
+-- Once: on_finished, and what went wrong with the texts.
+local function finish(self)
+  conclude(self)
+  if self._finished then return end
+  self._finished = true
+  if not self._handed_out then release(self) end
   local callback = self._options.on_finished
-  if callback then callback(self._result) end
+  if callback then call(self, callback, self._result) end
+  if self._problem then error(self._problem, 0) end
+end
+
+-- Ends the run at once, and waits for that; on_finished is called.
+local function cut(self)
+  self._core:close(not self._cancelled)
+  finish(self)
 end
 
 -- Ends a run that the caller's own code has failed, then lets that error go on.
 local function abandon(self, problem)
-  if not self._result then
-    self._core:cancel(true)
-    self._core:close()
-    local ok, second = pcall(finish, self)
+  if not self._finished then
+    local ok, second = pcall(cut, self)
     if not ok and problem == nil then problem = second end
   end
   error(problem, 0)
 end
 
-local function check_cancel(self)
-  local cancel = self._options.cancel
-  if cancel and not self._cancelled and cancel() then
-    self._cancelled = true
-    self._core:cancel()
-  end
-end
-
 -- One step without blocking; true when the run is over.
 local function step(self)
-  if self._result then return true end
-  local over = self._core:poll()
-  deliver(self)
-  if not over then
-    check_cancel(self)
-    return false
+  if self._finished then return true end
+  local over, ticked = self._core:poll()
+  if self._calling then
+    if over then conclude(self) end
+    return over
   end
-  finish(self)
-  return true
+  deliver(self)
+  if not over then check_cancel(self, ticked) end
+  if over then finish(self) end
+  return over
 end
 
 local function guarded_step(self)
@@ -143,29 +188,30 @@ local function guarded_step(self)
   return over
 end
 
--- Seconds until DEADLINE (nil: none), at most INTERVAL (nil: no bound).
-local function slice(deadline, interval)
-  local left = deadline and math.max(0, deadline - core.now())
-  if interval and (not left or interval < left) then return interval end
-  return left
+-- Seconds until DEADLINE; nil where there is none.
+local function left(deadline)
+  return deadline and math.max(0, deadline - core.now())
 end
 
-local function wait_loop(self, timeout)
-  local deadline = timeout and core.now() + timeout
-  local interval = self._options.cancel and (self._options.cancel_interval or 0.01)
-  while not step(self) do
+local function wait_loop(self, deadline)
+  while not guarded_step(self) do
     if deadline and core.now() >= deadline then return nil end
-    core.block({ self._core }, slice(deadline, interval))
+    waiting.wait({ self }, left(deadline))
   end
   return self._result
 end
 
---- Waits until the run is over and returns its Result; nil where TIMEOUT seconds pass before.
-function Run:wait(timeout)
-  if timeout ~= nil and not options.seconds(timeout) then
-    error("bad argument #1 to 'wait' (a number of seconds expected)", 2)
+local function check_seconds(value, position, name)
+  if value ~= nil and not options.seconds(value) then
+    error(("bad argument #%d to '%s' (a number of seconds expected)"):format(position, name), 3)
   end
-  local ok, result = pcall(wait_loop, self, timeout)
+  return value and core.now() + value
+end
+
+--- Waits until the run is over and returns its Result; nil where TIMEOUT seconds pass before.
+-- In a coroutine of an event loop whose adapter is loaded it yields meanwhile.
+function Run:wait(timeout)
+  local ok, result = protect.call(wait_loop, self, check_seconds(timeout, 1, "wait"))
   if not ok then abandon(self, result) end
   return result
 end
@@ -191,6 +237,63 @@ function Run:pid()
   self._core:poll()
   return self._core:pid()
 end
+
+-- ---- standard input --------------------------------------------------------------
+
+local function check_pipe(self, name)
+  if self._options.stdin ~= "pipe" then
+    error(("'%s' needs a run that was started with stdin = \"pipe\""):format(name), 3)
+  end
+end
+
+-- nil, err
+local function closed_error(self)
+  return errors.execution("stdin", 32, -- EPIPE, errno(3)
+    self._input_closed and "the standard input was closed" or "the command has closed its standard input")
+end
+
+local function await_room(self, deadline)
+  self._writers = (self._writers or 0) + 1
+  self._core:await_room(true)
+  waiting.wait({ self }, left(deadline))
+  self._writers = self._writers - 1
+  self._core:await_room(self._writers > 0)
+  guarded_step(self)
+end
+
+local function write_loop(self, bytes, deadline)
+  local done = 0
+  while true do
+    local count = self._core:write(bytes, done)
+    if not count then return closed_error(self) end
+    done = done + count
+    if done == #bytes or (deadline and core.now() >= deadline) then return done end
+    await_room(self, deadline)
+  end
+end
+
+--- Writes to the standard input of a run started with stdin = "pipe", and returns how many bytes
+-- were taken: all, unless TIMEOUT seconds passed before there was room for them (0: only what
+-- fits now; `fd` tells when there is more room).  nil, err where the command does not read
+-- any more.  While it waits, the run goes on as in `wait`.
+function Run:write(bytes, timeout)
+  check_pipe(self, "write")
+  if type(bytes) ~= "string" then
+    error(("bad argument #1 to 'write' (string expected, got %s)"):format(type(bytes)), 2)
+  end
+  local ok, count, err = protect.call(write_loop, self, bytes, check_seconds(timeout, 2, "write"))
+  if not ok then abandon(self, count) end
+  return count, err
+end
+
+--- Ends the standard input of a run started with stdin = "pipe": the command reads its end.
+function Run:close_stdin()
+  check_pipe(self, "close_stdin")
+  self._input_closed = true
+  self._core:close_input()
+end
+
+-- ---- signals, output, events -----------------------------------------------------
 
 --- Sends a signal (a number, or a name such as "TERM" or "SIGTERM"; "TERM" without one) to the
 -- command and its process group.
@@ -226,8 +329,10 @@ function Run:error_output(from)
   return stored(self, 2, from)
 end
 
---- A descriptor that is readable when `poll` has something to do; nil when the run is over.
+--- A descriptor that is readable whenever `poll` has something to do, timers included.  It stays
+-- open, and readable, after the end of the run: until the handle is closed.
 function Run:fd()
+  self._handed_out = true
   return self._core:fd()
 end
 
@@ -238,20 +343,17 @@ function Run:events() -- luacheck: no self
   return "r"
 end
 
---- Seconds after which `poll` should be called even if nothing is readable, or nil.
+--- Seconds after which `poll` has something to do even where nothing is readable: 0 for a run that
+-- is over, or else nil, as the descriptor tells everything.
 function Run:timeout()
   if self._result then return 0 end
-  if self._options.cancel then return self._options.cancel_interval or 0.01 end
 end
 
 --- Ends the run and everything in it, and waits for that. CALLBACK is called afterwards.
 function Run:close(callback)
-  if not self._result then
-    self._core:cancel(true)
-    self._core:close()
-    finish(self)
-  end
   self._closed = true
+  if not self._finished then cut(self) end
+  release(self)
   if callback then callback() end
 end
 
@@ -268,9 +370,12 @@ end
 Run.__close = function(self) self:close() end
 
 -- A handle that nobody holds any more, or the end of the state: on_finished is still called.
--- Whoever triggered the collection has nothing to do with an error in it.
+-- Whoever triggered the collection has nothing to do with an error in it.  In a process that the
+-- host forked nothing has ended.
 Run.__gc = function(self)
-  if self._launched and not self._result then pcall(self.close, self) end
+  if not self._launched then return end
+  if self._core:owned() and not self._finished then pcall(cut, self) end
+  pcall(release, self)
 end
 
 -- In 5.1 only userdata is finalised, and newproxy makes one.
@@ -354,6 +459,9 @@ end
 --- Runs a command to its end and returns its Result, or nil, err.
 function run.run(argv, given)
   request.check(argv, given, "run", 2)
+  if given.stdin == "pipe" then
+    error("bad option 'stdin' to 'run' (\"pipe\" needs the handle that 'start' returns)", 2)
+  end
   local started, err = begin(copy_list(argv), copy(given))
   if not started then return nil, err end
   local result = started:wait()
@@ -366,20 +474,13 @@ function run.wait_any(runs, timeout)
   if type(runs) ~= "table" or #runs == 0 then
     error("bad argument #1 to 'wait_any' (a list of runs expected)", 2)
   end
-  if timeout ~= nil and not options.seconds(timeout) then
-    error("bad argument #2 to 'wait_any' (a number of seconds expected)", 2)
-  end
-  local deadline = timeout and core.now() + timeout
+  local deadline = check_seconds(timeout, 2, "wait_any")
   while true do
-    local cores, interval = {}, nil
-    for i, item in ipairs(runs) do
+    for _, item in ipairs(runs) do
       if item:poll() then return item end
-      cores[i] = item._core
-      local own = item:timeout()
-      if own and (not interval or own < interval) then interval = own end
     end
     if deadline and core.now() >= deadline then return nil end
-    core.block(cores, slice(deadline, interval))
+    waiting.wait(runs, left(deadline))
   end
 end
 

@@ -1,0 +1,26 @@
+--- What `pcall` and coroutines mean to each other, on every Lua.
+
+local protect = {}
+
+local function yields_through_pcall()
+  local co = coroutine.create(function() pcall(coroutine.yield) end)
+  return coroutine.resume(co) and coroutine.status(co) == "suspended"
+end
+
+--- Whether a function called by `pcall` can yield: not in Lua 5.1.
+protect.yields = yields_through_pcall()
+
+--- The coroutine that runs; nil in the main program.
+function protect.running()
+  local co, main = coroutine.running()
+  if not main then return co end
+end
+
+--- As `pcall`, for a FN that may yield.  Where `pcall` would not let it, in a coroutine of Lua 5.1,
+-- errors pass; an interrupt of the interpreter reaches no coroutine there.
+function protect.call(fn, ...)
+  if protect.yields or not protect.running() then return pcall(fn, ...) end
+  return true, fn(...)
+end
+
+return protect
