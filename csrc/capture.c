@@ -67,8 +67,8 @@ static void push_bytes(lua_State *L, const struct stream *stream, uint64_t offse
 	count = offset >= size ? 0 : count < size - offset ? count : size - offset;
 	luaL_buffinit(L, &buffer);
 	while (count > 0) {
-		char *place = luaL_prepbuffer(&buffer);
-		size_t want = count < LUAL_BUFFERSIZE ? (size_t)count : LUAL_BUFFERSIZE;
+		size_t want = count < COMPAT_ROOM ? (size_t)count : COMPAT_ROOM;
+		char *place = compat_prepbuffer(&buffer, want);
 		ssize_t got = stream_read(stream, place, want, offset);
 
 		if (got < 0)
@@ -191,6 +191,8 @@ static int method_text(lua_State *L)
 	struct renderer renderer = { &buffer, limit, false };
 
 	luaL_buffinit(L, &buffer);
+	/* A character has at most 4 bytes; what is malformed may take more than it was. */
+	compat_reserve(&buffer, (size_t)(limit < size / 4 ? limit * 4 : size));
 	while (offset < size && !renderer.truncated) {
 		size_t want = size - offset < sizeof chunk ? (size_t)(size - offset) : sizeof chunk;
 		ssize_t got = stream_read(stream, chunk, want, offset);

@@ -12,6 +12,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include <stdint.h>
+
 #define COMPAT_UNUSED __attribute__((unused))
 
 #if LUA_VERSION_NUM < 502
@@ -47,7 +49,17 @@ static COMPAT_UNUSED void *compat_testudata(lua_State *L, int index, const char 
 }
 #define luaL_testudata compat_testudata
 
+/* Room for at most COMPAT_ROOM bytes at once at the end of a buffer. */
+#define COMPAT_ROOM LUAL_BUFFERSIZE
+#define compat_prepbuffer(B, size) luaL_prepbuffer(B)
+/* Nothing makes the buffer of 5.1 grow in one step. */
+#define compat_reserve(B, size) ((void)(B), (void)(size))
+
 #else
+
+#define COMPAT_ROOM SIZE_MAX
+#define compat_prepbuffer(B, size) luaL_prepbuffsize((B), (size))
+#define compat_reserve(B, size) ((void)luaL_prepbuffsize((B), (size)))
 
 #define compat_setfuncs(L, functions) luaL_setfuncs((L), (functions), 0)
 

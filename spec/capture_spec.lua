@@ -451,6 +451,30 @@ describe("reading a capture", function()
     assert.same({ "", true }, { capture:text(0) })
   end)
 
+  it("takes memory for what is asked for, not for what is stored", function()
+    local given = assert(sandbox.run({ "/usr/bin/head", "-c", "33554432", "/dev/zero" },
+      { policy = policy, cwd = "/", output_limit = 10, timeout = 60 }))
+    local capture = given.output_capture
+    assert.equal(33554432, capture.byte_count)
+    local function growth(fn)
+      collectgarbage()
+      collectgarbage()
+      collectgarbage "stop"
+      local before = collectgarbage "count"
+      fn()
+      local after = collectgarbage "count"
+      collectgarbage "restart"
+      return (after - before) * 1024
+    end
+    assert.is_true(growth(function() capture:read(33000000, 1000) end) < 100000)
+    assert.is_true(growth(function() capture:sample() end) < 100000)
+    assert.is_true(growth(function() capture:text(1000) end) < 100000)
+    assert.is_true(growth(function() capture:lines() end) < 100000)
+    if support.lua_name ~= "luajit" and support.lua_name ~= "5.1" then
+      assert.is_true(growth(function() capture:read(0, 8388608) end) < 2.1 * 8388608)
+    end
+  end)
+
   it("works while the command goes on, of what there is by then", function()
     local root = support.tempdir()
     local run = assert(sandbox.start(
