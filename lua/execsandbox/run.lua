@@ -116,10 +116,10 @@ local function deliver(self)
 end
 
 -- The predicate is asked at once, and then at each tick.
-local function check_cancel(self, ticked)
+local function check_cancel(self)
   local cancel = self._options.cancel
-  if not cancel or self._cancelled or not (ticked or not self._asked) then return end
-  self._asked = true
+  if not cancel or self._cancelled or not self._ticked then return end
+  self._ticked = false
   if call(self, cancel) then self:cancel() end
 end
 
@@ -168,17 +168,24 @@ local function abandon(self, problem)
   error(problem, 0)
 end
 
+-- Takes what has happened; true when the command and all of its kind are gone.
+local function advance(self)
+  local over, ticked = self._core:poll()
+  self._ticked = self._ticked or ticked
+  return over
+end
+
 -- One step without blocking; true when the run is over.
 local function step(self)
   if self._finished then return true end
-  local over, ticked = self._core:poll()
+  local over = advance(self)
   if self._calling then
     if over then conclude(self) end
     return over
   end
   deliver(self)
-  if not over then check_cancel(self, ticked) end
-  if over then finish(self) end
+  if self._finished then return true end -- a callback, or who ran while it was suspended, closed it
+  if over then finish(self) else check_cancel(self) end
   return over
 end
 
@@ -234,7 +241,7 @@ end
 --- The process id of the command as this process sees it; nil where it is not (or no more) known.
 function Run:pid()
   if self._result then return nil end
-  self._core:poll()
+  advance(self)
   return self._core:pid()
 end
 
@@ -420,7 +427,7 @@ local function begin(argv, given)
   if not started then return unlaunched(output, argv) end
   local self = setmetatable({
     _core = started, _captures = { output, error_output }, _options = given, _argv = argv,
-    _delivered = { 0, 0 }, _backend = started:backend(),
+    _delivered = { 0, 0 }, _ticked = true, _backend = started:backend(),
   }, Run)
   announce(self)
   local ok, problem = started:launch()
