@@ -131,5 +131,5 @@ void stream_report(const struct stream *stream, struct record_stream *record)
 		record->stored = (uint64_t)status.st_size;
 	record->observed = stream->observed;
 	record->errnum = stream->errnum;
-	record->closed = stream->ended;
+	record->closed = stream->ended && !stream->cut;
 }

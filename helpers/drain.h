@@ -16,6 +16,7 @@ struct stream {
 	uint64_t observed;
 	int errnum;    /* of the write that failed: nothing is stored after it */
 	bool ended;    /* end of file was seen */
+	bool cut;      /* it came only because we ended who held the pipe */
 	bool copying;  /* splice(2) is not for this file */
 	bool enlarged; /* the pipe is, because much passes through it */
 };

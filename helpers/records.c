@@ -39,6 +39,21 @@ static void send_progress(struct supervisor *self)
 	self->progress_bytes = bytes;
 }
 
+/*
+ * Were a command unread when the socket is closed, the core would get ECONNRESET before the
+ * last record (unix(7)): first no more can come, then all are read.
+ */
+static void hear_no_more(const struct supervisor *self)
+{
+	struct command command;
+	ssize_t length;
+
+	shutdown(self->control, SHUT_RD);
+	do
+		length = recv(self->control, &command, sizeof command, MSG_DONTWAIT);
+	while (length > 0 || (length < 0 && errno == EINTR));
+}
+
 void records_send(struct supervisor *self)
 {
 	const struct record_started started = { .type = RECORD_STARTED, .pid = self->command };
@@ -55,6 +70,7 @@ void records_send(struct supervisor *self)
 		if (!send_record(self, &self->finished, sizeof self->finished))
 			return;
 		self->send_finished = false;
+		hear_no_more(self);
 		/*
 		 * Nothing comes after it.  The socket ends with this process, so that its end
 		 * says that there is something to reap; one that stays with descendants closes it.

@@ -129,7 +129,8 @@ void stage_hear(struct supervisor *self)
 		};
 
 		length = recvmsg(self->inner, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		if (length < 0 && errno == EINTR)
+		/* ECONNRESET: it ended with orders unread; what it said is still there (unix(7)). */
+		if (length < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;

@@ -467,6 +467,18 @@ describe("a started run", function()
     assert.equal("exited", run:status())
   end)
 
+  it("keeps its own exit code however many signals are sent at its end", function()
+    for _, used in ipairs { policy, assert(sandbox.unrestricted {}) } do
+      for _ = 1, 6 do
+        local run = start("trap '' WINCH; exit 5", { policy = used })
+        while not run:poll() do run:kill "WINCH" end
+        local result = run:result()
+        assert.same({ "exited", 5 }, { result.status, result.exit_code })
+        assert.equal("complete", result.output_capture.status)
+      end
+    end
+  end)
+
   it("gives the signals to the command's whole group", function()
     local run = start [[
       trap 'echo parent; exit' USR1
