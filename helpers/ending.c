@@ -14,6 +14,8 @@
 /* How long the inner stage may take to end everything before we do it from outside. */
 #define END_PATIENCE_NS (2u * (uint64_t)NS_PER_SECOND)
 
+enum { CUT_BUDGET = 2 * 1024 * 1024 }; /* bytes: more than a pipe of ours holds */
+
 /* The first failure counts; none does once the command has run. */
 void ending_fail(struct supervisor *self, const char *stage, int errnum, const char *format, ...)
 {
@@ -56,10 +58,25 @@ void ending_from_outside(struct supervisor *self)
 	self->no_children = true;
 }
 
+/* What the command has left open is closed by us: its output is cut off. */
+static void cut_streams(struct supervisor *self)
+{
+	int number;
+
+	for (number = 0; number < 2; number++) {
+		struct stream *stream = &self->streams[number];
+
+		stream_drain(stream, self->sink, CUT_BUDGET);
+		stream->cut = stream->pipe >= 0;
+	}
+}
+
 /* KILL, now. */
 void ending_now(struct supervisor *self)
 {
 	self->kill_at = NEVER;
+	if (self->ended && !self->end_sent)
+		cut_streams(self);
 	if (!self->hello) {
 		ending_from_outside(self);
 		return;

@@ -63,8 +63,9 @@ end)
 
 describe("a run ends with everything in it, and keeps what was written,", function()
   -- Starts the brood; `act(run)` brings the end about. Exactly one result must come, with `status`.
-  local function ends(status, options, act, last)
-    for _, kind in ipairs(kinds) do
+  -- `last` is the command's last act, `only` one of the kinds.
+  local function ends(status, options, act, last, only)
+    for _, kind in ipairs(only and { only } or kinds) do
       local mark, results = new_mark(), {}
       local given = { policy = policies[kind], cwd = "/", merge_output = true, drain_grace = 0.05 }
       for name, value in pairs(options or {}) do given[name] = value end
@@ -180,12 +181,12 @@ describe("a run ends with everything in it, and keeps what was written,", functi
   end)
 
   it("when on_output throws, from `wait`, from `poll` and from `wait_any`", function()
-    for _, call in ipairs { function(run) run:wait() end, function(run) while not run:poll() do end end,
+    for i, call in ipairs { function(run) run:wait() end, function(run) while not run:poll() do end end,
       function(run) sandbox.wait_any { run } end } do
       ends("interrupted", { on_output = function() error("mine", 0) end }, function(run, mark)
         hatched(mark)
         assert.error_matches(function() call(run) end, "^mine$")
-      end)
+      end, nil, kinds[i])
     end
   end)
 
@@ -233,7 +234,7 @@ describe("a run ends with everything in it, and keeps what was written,", functi
           error "mine"
         end)
       end, "mine")
-    end)
+    end, nil, "bwrap")
   end)
 
   it("when nobody holds it any more", function()
@@ -366,8 +367,9 @@ describe("a host that ends", function()
       repeat other:wait(0.01) until acting()
       sandbox.run({ "/bin/echo" }, { policy = policy, cwd = "/", %s = function() EXIT end })]]
     for _, callback in ipairs { "on_finished", "on_output", "on_capture_created" } do
-      assert.equal("status 6\n", host("bwrap", (script:format(callback):gsub("EXIT", "os.exit(6)"))))
-      if support.lua_name ~= "5.1" then
+      if support.lua_name == "5.1" then
+        assert.equal("status 6\n", host("bwrap", (script:format(callback):gsub("EXIT", "os.exit(6)"))))
+      else
         assert.equal("finished\tinterrupted\nstatus 6\n",
           host("bwrap", (script:format(callback):gsub("EXIT", "os.exit(6, true)"))))
       end
@@ -382,7 +384,7 @@ describe("a host that ends", function()
   end)
 
   it("by a signal that it does not handle ends its runs", function()
-    for _, signal in ipairs { "TERM", "HUP", "KILL", "SEGV" } do
+    for _, signal in ipairs { "TERM", "SEGV" } do
       local output = host("bwrap", until_acting .. ("os.execute 'kill -%s $PPID'; while true do end"):format(signal))
       assert.matches("status %d+\n$", output)
       assert.not_matches("finished", output)
