@@ -97,15 +97,28 @@ void stream_remove(struct stream *stream)
 	}
 }
 
+/* It could be written when the file was made. Memory that is lacking is no verdict. */
+static bool directory_is_closed(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char *directory = name == NULL ? NULL : strndup(path, (size_t)(name - path) + 1);
+	bool closed;
+
+	if (directory == NULL)
+		return false;
+	closed = faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0;
+	free(directory);
+	return closed;
+}
+
 bool stream_is_displaced(const struct stream *stream)
 {
 	struct stat named, file;
 
 	if (!stream->retained || fstat(stream->fd, &file) < 0)
 		return false;
-	if (lstat(stream->path, &named) < 0)
-		return errno == ENOENT || errno == ENOTDIR;
-	return named.st_dev != file.st_dev || named.st_ino != file.st_ino;
+	return lstat(stream->path, &named) < 0 || named.st_dev != file.st_dev ||
+	       named.st_ino != file.st_ino || directory_is_closed(stream->path);
 }
 
 uint64_t stream_size(const struct stream *stream)

@@ -58,8 +58,8 @@ int stream_open_retained(struct stream *stream, const char *directory, const cha
 void stream_remove(struct stream *stream);
 
 /*
- * Whether the path of a retained file does not lead to it any more: somebody removed, moved
- * or replaced it during the run.
+ * Whether a retained file is not its owner's any more: somebody removed, moved or replaced it
+ * during the run, or made its directory unwritable.
  */
 bool stream_is_displaced(const struct stream *stream);
 
