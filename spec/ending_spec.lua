@@ -384,8 +384,8 @@ describe("a host that ends", function()
   end)
 
   it("by a signal that it does not handle ends its runs", function()
-    for _, signal in ipairs { "TERM", "SEGV" } do
-      local output = host("bwrap", until_acting .. ("os.execute 'kill -%s $PPID'; while true do end"):format(signal))
+    for kind, signal in pairs { bwrap = "TERM", ["shared processes"] = "SEGV", direct = "KILL" } do
+      local output = host(kind, until_acting .. ("os.execute 'kill -%s $PPID'; while true do end"):format(signal))
       assert.matches("status %d+\n$", output)
       assert.not_matches("finished", output)
     end

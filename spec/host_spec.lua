@@ -57,6 +57,21 @@ describe("a host", function()
     end
   end)
 
+  it("with 0, 1 and 2 closed runs them without a sandbox as well, and ends them", function()
+    local out = support.tempdir() .. "/out"
+    local output, status = support.shell(lua_host([[
+      policy = assert(sandbox.unrestricted {})
+      local first = check()
+      local result = assert(sandbox.run({ "/bin/sh", "-c", "echo before; exec sleep 60" },
+        { policy = policy, cwd = "/", cancel = function() return true end }))
+      local failed, err = sandbox.run({ "/nonexistent" }, { policy = policy, cwd = "/" })
+      local file = assert(io.open(%q, "w"))
+      file:write(first, result.status, " ", tostring(failed), " ", err.stage)
+      file:close()]], out) .. " 0<&- 1>&- 2>&-")
+    assert.equal(0, status, output)
+    assert.equal(checked .. "cancelled nil find-program", support.read(out))
+  end)
+
   it("with 1 and 2 closed can write to them during a run without harm", function()
     local out = support.tempdir() .. "/out"
     local output, status = support.shell(lua_host([[

@@ -130,6 +130,32 @@ describe("a program that cannot be executed", function()
     fails({ root .. "/foreign" }, "exec", 8)
   end)
 
+  it("because of its name", function()
+    fails({ "/" .. ("x"):rep(300) }, "find-program", 36)
+    support.symlink("loop", root .. "/loop")
+    fails({ root .. "/loop" }, "exec", 40)
+  end)
+
+  it("because it is being written", function()
+    support.must("cp", "/bin/true", root .. "/busy")
+    local file = assert(io.open(root .. "/busy", "ab"))
+    fails({ root .. "/busy" }, "exec", 26)
+    file:close()
+  end)
+
+  it("because there is too much to hand over", function()
+    -- No single word may have 128 KiB (execve(2)).
+    fails({ "/bin/true", ("x"):rep(131072) }, "exec", 7)
+    fails({ "/bin/true" }, "exec", 7, { env = { LONG = ("x"):rep(131072) } })
+  end)
+
+  it("because its limits cannot be set", function()
+    local output = host("ulimit -n 64;", [[
+      policy = assert(policy:extend { limits = { open_files = 1000 } })
+      show(sandbox.run({ "/bin/echo", "ran" }, { policy = policy, cwd = "/", timeout = 20 })) ]])
+    assert.matches("^execution\tlimits\t1\tlaunch%-failed\n", output)
+  end)
+
   it("because the policy hides it", function()
     support.write(root .. "/denied/program", "#!/bin/sh\n", "755")
     local hiding = inside.policy(nil, { { path = root .. "/denied", access = "deny" } })
@@ -489,6 +515,26 @@ describe("a started run", function()
     local result = assert(run:wait(20))
     assert.matches("child\n", result.output)
     assert.matches("parent\n", result.output)
+  end)
+end)
+
+describe("a command", function()
+  it("starts in the host's working directory unless told otherwise", function()
+    local root = support.tempdir()
+    local output = host("cd " .. quote(root) .. ";", [[
+      show(sandbox.run({ "/bin/pwd" }, { policy = policy })) ]])
+    assert.equal("exited\t0\t" .. root .. "\n\t\n", output)
+  end)
+
+  it("gets no TERM without a grace", function()
+    for _, used in ipairs { policy, assert(sandbox.unrestricted {}) } do
+      local run = start("trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done", { policy = used })
+      assert.is_true(support.eventually(function() return run:output() == "ready\n" end))
+      run:cancel()
+      local result = assert(run:wait(20))
+      assert.equal("ready\n", result.output)
+      assert.equal(9, result.signal)
+    end
   end)
 end)
 

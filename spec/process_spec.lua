@@ -229,5 +229,52 @@ print(n - 1)']]))
 
   it("let no core file be written", function()
     assert.equal("0 0", inside.output(inside.policy(), "echo $(ulimit -c) $(ulimit -H -c)"))
+    local root = support.tempdir()
+    for _, policy in ipairs { inside.policy(root), assert(sandbox.policy { filesystem = "unrestricted", network = "enabled" }) } do
+      local result = inside.sh(policy, "kill -SEGV $$", { cwd = root })
+      assert.equal(11, result.signal)
+      assert.same({}, support.list(root))
+    end
+    assert.equal("8", inside.output(inside.policy(nil, nil, { limits = { core_bytes = 4096 } }), "ulimit -c"))
+  end)
+
+  it("stop one fork bomb, in one run, of which nothing is left", function()
+    support.skip_unless(sandbox.supported "resource_limits", "no pids cgroup can be written here")
+    local bomb = assert(sandbox.start({ "/bin/sh", "-c", "b() { b | b & }; b; exec sleep 60" },
+      { policy = inside.policy(nil, nil, { limits = { processes = 20 } }), cwd = "/", merge_output = true, timeout = 60 }))
+    assert.is_true(support.eventually(function() return bomb:output():find "[Cc]annot fork" end, 20) ~= nil)
+    -- The limit is the run's own: another has all of its processes, under the same number.
+    local other = inside.policy(nil, nil, { limits = { processes = 20 } })
+    assert.equal("1 2 3", inside.output(other, "for i in 1 2 3; do sleep 0.01 & done; wait; echo 1 2 3"))
+    bomb:close()
+    assert.same({}, support.descendants())
+  end)
+
+  it("kill a loop that ignores the signal of `cpu_seconds`", function()
+    local policy = inside.policy(nil, nil, { limits = { cpu_seconds = 1 } })
+    local result = inside.sh(policy, "trap '' XCPU; while :; do :; done", { timeout = 60 })
+    assert.equal(9, result.signal)
+    assert.equal("exited", result.status)
+  end)
+
+  it("fail the command that meets them, and nothing that stays below", function()
+    local root = support.tempdir()
+    local policy = inside.policy(root, nil, { limits = { file_size_bytes = 4096, open_files = 17, memory_bytes = 2 ^ 28,
+      cpu_seconds = 60 } })
+    assert.equal("4096 17 262144 60",
+      inside.output(policy, "head -c 4096 /dev/zero >file && echo $(wc -c <file) $(ulimit -n) $(ulimit -v) $(ulimit -t)",
+        { cwd = root }))
+    -- What is captured is not the command's file: no limit of its own is on it.
+    assert.equal(100000, #inside.output(policy, "head -c 100000 /dev/zero"))
+  end)
+
+  it("hold without a sandbox as well", function()
+    local root = support.tempdir()
+    local policy = assert(sandbox.unrestricted { limits = { file_size_bytes = 4096, open_files = 17, cpu_seconds = 60,
+      memory_bytes = 2 ^ 28 } })
+    assert.equal("17 262144 60", inside.output(policy, "echo $(ulimit -n) $(ulimit -v) $(ulimit -t)", { cwd = root }))
+    local result = inside.sh(policy, "head -c 100000 /dev/zero > file", { cwd = root })
+    assert.is_true(result.exit_code ~= 0 or result.signal ~= nil)
+    assert.equal(4096, #support.read(root .. "/file"))
   end)
 end)
