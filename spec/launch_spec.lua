@@ -925,28 +925,6 @@ describe("waiting for any of several", function()
     assert.is_true(sandbox.wait_any({ other, cancelled }, 20) == cancelled)
     other:close()
   end)
-
-  it("waits for 60 runs at once, each with its own timeout", function()
-    collect()
-    local fds, runs = support.fds(), {}
-    for i = 1, 60 do runs[i] = start("exec sleep 60", { timeout = 0.2 + (i % 7) * 0.05 }) end
-    local count = 0
-    while #runs > 0 do
-      local run = assert(sandbox.wait_any(runs, 30))
-      assert.equal("timeout", run:status())
-      for i, item in ipairs(runs) do
-        if item == run then
-          table.remove(runs, i)
-          break
-        end
-      end
-      count = count + 1
-    end
-    assert.equal(60, count)
-    collect()
-    assert.equal(fds, support.fds())
-    assert.same({}, support.descendants())
-  end)
 end)
 
 describe("options of later versions", function()

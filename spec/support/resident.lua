@@ -35,7 +35,7 @@ function resident.bytes(pid, name)
   return kib and tonumber(kib) * 1024
 end
 
---- Looks at the processes in `pids` every 20 ms until `over()`, at most `seconds`: a table from pid
+--- Looks at the processes in `pids` every 0.1 s until `over()`, at most `seconds`: a table from pid
 -- to the most that it had resident when looked at.
 function resident.watch(pids, over, seconds)
   local most, deadline = {}, system.monotime() + seconds
@@ -43,7 +43,7 @@ function resident.watch(pids, over, seconds)
     for _, pid in ipairs(pids) do
       most[pid] = math.max(most[pid] or 0, resident.bytes(pid, "VmRSS") or 0)
     end
-    system.sleep(0.02)
+    system.sleep(0.1)
   until over() or system.monotime() > deadline
   return most
 end
