@@ -3,109 +3,121 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "request.h"
 
 enum { SLOTS = 5 };
 
+/* What the child needs: it shares our memory, and reports in ERRNUM what kept it from its exec. */
+struct child {
+	const char *program;
+	int sources[SLOTS]; /* of the descriptors from SUPERVISOR_CONTROL on; -1: /dev/null */
+	volatile int errnum;
+};
+
 /*
- * Copies of the descriptors above the numbers that the helper gets them at, so that
- * putting one in place never overwrites another (a host may have 0, 1 and 2 closed,
- * and its socket at 4).
+ * FD, or a copy of it above the numbers that are given out, so that putting one in place never
+ * overwrites another (a host may have 0, 1 and 2 closed, and its socket at 4).  No copy outlives
+ * the exec.
  */
-static int copy_above(const struct spawn_descriptors *descriptors, int *copies)
+static int above(int fd)
 {
-	const int sources[SLOTS] = { descriptors->control, descriptors->request, descriptors->input,
-		                         descriptors->output, descriptors->error };
+	return fd < 0 || fd >= SUPERVISOR_FIRST_FREE
+	           ? fd
+	           : fcntl(fd, F_DUPFD_CLOEXEC, SUPERVISOR_FIRST_FREE);
+}
+
+static int place_descriptors(const int *sources)
+{
+	int lifted[SLOTS];
+	int null = above(open("/dev/null", O_RDWR | O_CLOEXEC));
 	int i;
 
-	for (i = 0; i < SLOTS; i++)
-		copies[i] = -1;
+	if (null < 0)
+		return -1;
 	for (i = 0; i < SLOTS; i++) {
-		if (sources[i] < 0)
-			continue;
-		copies[i] = fcntl(sources[i], F_DUPFD_CLOEXEC, SUPERVISOR_FIRST_FREE);
-		if (copies[i] < 0)
-			return errno;
+		lifted[i] = sources[i] < 0 ? null : above(sources[i]);
+		if (lifted[i] < 0)
+			return -1;
 	}
+	for (i = 0; i < 3; i++)
+		if (dup2(null, i) < 0)
+			return -1;
+	for (i = 0; i < SLOTS; i++)
+		if (dup2(lifted[i], SUPERVISOR_CONTROL + i) < 0)
+			return -1;
 	return 0;
 }
 
-static void close_copies(const int *copies)
-{
-	int i;
-
-	for (i = 0; i < SLOTS; i++)
-		if (copies[i] >= 0)
-			close(copies[i]);
-}
-
-static int add_descriptors(posix_spawn_file_actions_t *actions, const int *copies)
-{
-	int i, error = 0;
-
-	for (i = 0; i < 3 && error == 0; i++)
-		error = posix_spawn_file_actions_addopen(actions, i, "/dev/null", O_RDWR, 0);
-	for (i = 0; i < SLOTS && error == 0; i++) {
-		int number = SUPERVISOR_CONTROL + i;
-		if (copies[i] >= 0)
-			error = posix_spawn_file_actions_adddup2(actions, copies[i], number);
-		else
-			error = posix_spawn_file_actions_addopen(actions, number, "/dev/null", O_RDWR, 0);
-	}
-	return error;
-}
-
-/* Dispositions are reset by the helper: each takes a call, for which the host would wait. */
-static int set_signals(posix_spawnattr_t *attributes)
-{
-	sigset_t none;
-	int error;
-
-	sigemptyset(&none);
-	error = posix_spawnattr_setsigmask(attributes, &none);
-	if (error == 0)
-		error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
-	return error;
-}
-
-static int spawn(const char *program, const int *copies, pid_t *pid)
+/* It calls nothing but the kernel. */
+_Noreturn static void become_helper(struct child *child)
 {
 	char *const argv[] = { (char *)"execsandbox-helper", (char *)"supervise", NULL };
 	char *const environment[] = { NULL };
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	int error = posix_spawn_file_actions_init(&actions);
 
-	if (error != 0)
-		return error;
-	error = posix_spawnattr_init(&attributes);
-	if (error == 0) {
-		error = set_signals(&attributes);
-		if (error == 0)
-			error = add_descriptors(&actions, copies);
-		if (error == 0)
-			error = posix_spawn(pid, program, &actions, &attributes, argv, environment);
-		posix_spawnattr_destroy(&attributes);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return error;
+	if (place_descriptors(child->sources) == 0)
+		execve(child->program, argv, environment);
+	child->errnum = errno;
+	_exit(127);
+}
+
+/*
+ * All signals, those that the C library keeps to itself included: no handler of the host's may
+ * run in a child that shares its memory, and nothing may end the helper before it listens.
+ */
+static void block_signals(uint64_t *before)
+{
+	const uint64_t all = ~(uint64_t)0;
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
+}
+
+static void restore_signals(const uint64_t *before)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, before, NULL, sizeof *before);
+}
+
+/*
+ * posix_spawn(3) does the same with a stack of its own for the child, and looks at every
+ * signal's disposition: that doubles the time for which the host waits.  The helper resets
+ * dispositions itself.
+ */
+static int spawn(struct child *child, pid_t *pid)
+{
+	uint64_t before;
+
+	block_signals(&before);
+	*pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	if (*pid == 0)
+		become_helper(child); /* NOLINT(clang-analyzer-unix.Vfork) */
+	if (*pid < 0)
+		child->errnum = errno;
+	restore_signals(&before);
+	if (*pid > 0 && child->errnum != 0)
+		while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	return child->errnum;
 }
 
 int spawn_helper(const char *program, const struct spawn_descriptors *descriptors, pid_t *pid,
                  struct failure *failure)
 {
-	int copies[SLOTS];
-	int error = copy_above(descriptors, copies);
+	struct child child = {
+		.program = program,
+		.sources = { descriptors->control, descriptors->request, descriptors->input,
+		             descriptors->output, descriptors->error },
+	};
+	int error = spawn(&child, pid);
 
-	if (error == 0)
-		error = spawn(program, copies, pid);
-	close_copies(copies);
-	if (error != 0)
+	if (error != 0) {
+		*pid = 0;
 		return failure_execution(failure, "helper", error, "cannot start the helper '%s': %s",
 		                         program, strerror(error));
+	}
 	return 0;
 }

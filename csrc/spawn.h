@@ -16,10 +16,10 @@ struct spawn_descriptors {
 };
 
 /*
- * Starts PROGRAM with the one argument "supervise", an empty environment and an
- * empty signal mask.  The parent is suspended until the program is
- * executed (posix_spawn(3), which shares memory until then), so a large host pays no
- * more than a small one.  *PID is the caller's to reap.
+ * Starts PROGRAM with the one argument "supervise", an empty environment and all signals
+ * blocked.  The calling thread is suspended until the program is executed (vfork(2), which
+ * shares memory until then), so a large host pays no more than a small one.  *PID is the
+ * caller's to reap; 0 where the start fails.
  */
 int spawn_helper(const char *program, const struct spawn_descriptors *descriptors, pid_t *pid,
                  struct failure *failure);
