@@ -20,7 +20,7 @@ static bool needs_claim(const char *path)
 
 	if (lstat(path, &status) < 0)
 		return errno == ENOENT;
-	return claim_is_marked(&status, geteuid());
+	return claim_is_marked(&status);
 }
 
 static int add_unique(struct builder *b, struct strings *list, const char *path)

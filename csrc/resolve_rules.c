@@ -278,7 +278,7 @@ static bool is_placeholder(struct resolver *resolver, struct node *node)
 {
 	struct stat status = { .st_mode = node->mode, .st_uid = node->owner };
 
-	return node->known && claim_is_marked(&status, geteuid()) && is_empty(resolver, node);
+	return node->known && claim_is_marked(&status) && is_empty(resolver, node);
 }
 
 enum object resolver_object(struct resolver *resolver, struct node *node)

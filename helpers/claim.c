@@ -65,7 +65,7 @@ static bool still_there(int parent, const char *name, int directory)
 
 	return fstat(directory, &here) == 0 &&
 	       fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && here.st_dev == there.st_dev &&
-	       here.st_ino == there.st_ino && claim_is_marked(&here, geteuid());
+	       here.st_ino == there.st_ino && claim_is_marked(&here);
 }
 
 /*
@@ -78,10 +78,10 @@ static int mark(int parent, const char *name, int directory)
 
 	if (fstat(directory, &status) < 0)
 		return -1;
-	if (claim_is_marked(&status, geteuid()))
+	if (claim_is_marked(&status))
 		return 0;
 	if (status.st_uid == geteuid() && fchmod(directory, CLAIM_MODE) == 0 &&
-	    fstat(directory, &status) == 0 && claim_is_marked(&status, geteuid()))
+	    fstat(directory, &status) == 0 && claim_is_marked(&status))
 		return 0;
 	unlinkat(parent, name, AT_REMOVEDIR);
 	errno = EOPNOTSUPP;
@@ -106,7 +106,7 @@ static int take_once(struct claim *claim)
 		}
 		claim->device = status.st_dev;
 		claim->inode = status.st_ino;
-		if (!claim_is_marked(&status, geteuid()))
+		if (!claim_is_marked(&status))
 			return CLAIM_EXISTED;
 	}
 	claim->directory =
@@ -205,7 +205,7 @@ int claim_release_stale(const char *path)
 		return errno == ENOENT ? 0 : -1;
 	if (fstatat(claim.parent, claim.name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
 		result = errno == ENOENT ? 0 : -1;
-	} else if (claim_is_marked(&status, geteuid())) {
+	} else if (claim_is_marked(&status)) {
 		claim.directory =
 			openat(claim.parent, claim.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (claim.directory < 0)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #define CLAIM_MODE 01755
 
@@ -28,13 +29,14 @@ struct claim {
 };
 
 /*
- * Whether STATUS looks like a placeholder (it must be empty besides).  A directory made
+ * Whether STATUS looks like a placeholder of ours (it must be empty besides).  A directory made
  * below a set-group-id one inherits that bit (mkdir(2)), so it does not count.
  */
-static inline bool claim_is_marked(const struct stat *status, uid_t user)
+static inline bool claim_is_marked(const struct stat *status)
 {
-	return S_ISDIR(status->st_mode) && status->st_uid == user &&
-	       (status->st_mode & 07777 & ~(mode_t)S_ISGID) == CLAIM_MODE;
+	/* The mode comes first: hardly anything has it, and who we are is a call to the kernel. */
+	return S_ISDIR(status->st_mode) && (status->st_mode & 07777 & ~(mode_t)S_ISGID) == CLAIM_MODE &&
+	       status->st_uid == geteuid();
 }
 
 enum { CLAIM_EXISTED, CLAIM_HELD };

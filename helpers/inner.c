@@ -246,7 +246,12 @@ static int drop_capabilities(void)
 
 	memset(none, 0, sizeof none);
 	for (capability = 0; capability < 64; capability++) {
-		if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+		int held = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+
+		/* The launcher has left few, and each that is dropped is a new set of credentials. */
+		if (held > 0)
+			held = prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+		if (held < 0)
 			break; /* EINVAL: past the last; EPERM: verify_process judges */
 	}
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)

@@ -231,7 +231,9 @@ const char *request_view_open(struct request_view *view, int fd)
 		return "the request is no memory file";
 	if (status.st_size < (off_t)sizeof(struct request) || status.st_size > REQUEST_LARGEST)
 		return "the request has an impossible size";
-	memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	/* All of it is read: one call instead of a fault for every page. */
+	memory = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+	              fd, 0);
 	if (memory == MAP_FAILED)
 		return "the request cannot be mapped";
 	view->request = memory;
@@ -280,7 +282,8 @@ char **request_vector(const struct request_view *view, const struct request_list
 	char **vector;
 
 	/* Anonymous memory is zero: the NULL at the end is there. */
-	vector = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	vector =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (vector == MAP_FAILED)
 		return NULL;
 	for (; bytes < end && number < list->count; bytes += strlen(bytes) + 1)
