@@ -115,8 +115,8 @@ HELPER = $(BUILD)/execsandbox-helper
 # The core looks for the helper in its own directory, installed or not.
 HELPER_BESIDE = $(B)/execsandbox/execsandbox-helper
 
-# helpers/claim.c is both programs': the core makes a claim, the helper gives it up.
-CORE_SOURCES := $(sort $(wildcard csrc/*.c)) $(wildcard helpers/claim.c)
+# Some are both programs': the core cleans up after a helper that was killed.
+CORE_SOURCES := $(sort $(wildcard csrc/*.c)) helpers/claim.c helpers/home.c helpers/remove_tree.c
 HELPER_SOURCES := $(sort $(wildcard helpers/*.c))
 LUA_SOURCES := $(sort $(shell find lua -name '*.lua'))
 CORE_OBJECTS = $(CORE_SOURCES:%.c=$(B)/obj/%.o)

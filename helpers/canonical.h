@@ -8,8 +8,10 @@
 #ifndef EXECSANDBOX_CANONICAL_H
 #define EXECSANDBOX_CANONICAL_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +24,32 @@ static inline int open_canonical(const char *path, int flags)
 	};
 
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
+/*
+ * The same for the directory that holds canonical PATH, as O_PATH; *NAME is set to the last
+ * component, in PATH.
+ */
+static inline int open_canonical_parent(const char *path, const char **name)
+{
+	char parent[4096];
+	const char *slash = strrchr(path, '/');
+	size_t length;
+
+	if (path[0] != '/' || slash[1] == '\0' || strcmp(slash, "/.") == 0 ||
+	    strcmp(slash, "/..") == 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	length = slash == path ? 1 : (size_t)(slash - path);
+	if (length >= sizeof parent) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(parent, path, length);
+	parent[length] = '\0';
+	*name = slash + 1;
+	return open_canonical(parent, O_PATH | O_DIRECTORY);
 }
 
 #endif

@@ -35,29 +35,6 @@ static int is_empty(int directory)
 	return length < 0 ? -1 : 1;
 }
 
-/* Opens the directory that holds PATH and points NAME at the last component. */
-static int open_parent(const char *path, const char **name)
-{
-	char parent[4096];
-	const char *slash = strrchr(path, '/');
-	size_t length;
-
-	if (path[0] != '/' || slash[1] == '\0' || strcmp(slash, "/.") == 0 ||
-	    strcmp(slash, "/..") == 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	length = slash == path ? 1 : (size_t)(slash - path);
-	if (length >= sizeof parent) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(parent, path, length);
-	parent[length] = '\0';
-	*name = slash + 1;
-	return open_canonical(parent, O_PATH | O_DIRECTORY);
-}
-
 /* Whether NAME in PARENT still is the open DIRECTORY, marked as ours. */
 static bool still_there(int parent, const char *name, int directory)
 {
@@ -156,7 +133,7 @@ int claim_take(struct claim *claim, const char *path)
 
 	memset(claim, 0, sizeof *claim);
 	claim->directory = -1;
-	claim->parent = open_parent(path, &claim->name);
+	claim->parent = open_canonical_parent(path, &claim->name);
 	if (claim->parent < 0)
 		return -1;
 	for (attempt = 0; attempt < TAKE_ATTEMPTS && result == -2; attempt++)
@@ -200,7 +177,7 @@ int claim_release_stale(const char *path)
 	struct stat status;
 	int result = 0;
 
-	claim.parent = open_parent(path, &claim.name);
+	claim.parent = open_canonical_parent(path, &claim.name);
 	if (claim.parent < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (fstatat(claim.parent, claim.name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
