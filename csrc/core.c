@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "compat.h"
 #include "failure_lua.h"
+#include "home_place.h"
 #include "launch.h"
 #include "policy_lua.h"
 #include "run.h"
@@ -103,6 +104,7 @@ static const luaL_Reg functions[] = { { "policy", policy_new },
 	                                  { "error", failure_new },
 	                                  { "decode", capture_decode },
 	                                  { "environment", environment },
+	                                  { "private_home", home_choose },
 	                                  { "current_directory", current_directory },
 	                                  { "canonical", canonical },
 	                                  { "executable", executable },

@@ -22,8 +22,7 @@ static bool to_parent(char *path)
 	return true;
 }
 
-/* Filesystems in which the kernel alone makes files, whoever asks. */
-static bool is_kernels_own(const char *path)
+bool guard_kernels_own(const char *path)
 {
 	struct statfs status;
 
@@ -63,7 +62,7 @@ enum guard guard_for(const char *path, const char *root, char directory[PATH_MAX
 		in_file = in_file || (found && !S_ISDIR(status.st_mode));
 	} while (!found || !S_ISDIR(status.st_mode));
 	/* Below a root that is no directory there will be nothing: it stays mounted. */
-	if (!path_is_within(directory, root) || is_kernels_own(directory))
+	if (!path_is_within(directory, root) || guard_kernels_own(directory))
 		return GUARD_NONE;
 	if (faccessat(AT_FDCWD, directory, W_OK, AT_EACCESS) == 0)
 		return in_file ? GUARD_REFUSE : GUARD_PLACEHOLDER;

@@ -6,6 +6,7 @@
 #define EXECSANDBOX_GUARD_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "arena.h"
 #include "failure.h"
@@ -17,6 +18,9 @@ enum guard {
 	GUARD_FREEZE,      /* its nearest directory must stay as it is: nobody can add to it now */
 	GUARD_REFUSE,      /* a file is in the way, which the command could replace */
 };
+
+/* Whether PATH is in a filesystem where the kernel alone makes files, whoever asks. */
+bool guard_kernels_own(const char *path);
 
 /*
  * How to keep PATH, canonical and missing, from being made by a command that may write

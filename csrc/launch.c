@@ -139,6 +139,7 @@ static void read_context(lua_State *L, struct launch *launch)
 	context->resolve.home = string(L, launch, "home", false);
 	context->resolve.tmpdir = string(L, launch, "tmpdir", false);
 	context->resolve.search_path = string(L, launch, "search_path", false);
+	context->resolve.private_home = string(L, launch, "private_home", false);
 	context->helper = string(L, launch, "helper", true);
 	context->helper_named = flag(L, "helper_named");
 	context->launcher_named = flag(L, "launcher_named");
@@ -230,16 +231,16 @@ static int remember_claims(struct run *run, const struct mounts *mounts, struct 
 	size_t i, count = 0;
 
 	for (i = 0; i < mounts->count; i++)
-		count += mounts->items[i].claim;
+		count += mounts->items[i].claim != NULL;
 	if (count == 0)
 		return 0;
 	run->claims = calloc(count + 1, sizeof *run->claims);
 	if (run->claims == NULL)
 		return failure_memory(failure);
 	for (i = 0, count = 0; i < mounts->count; i++) {
-		if (!mounts->items[i].claim)
+		if (mounts->items[i].claim == NULL)
 			continue;
-		run->claims[count] = strdup(mounts->items[i].path);
+		run->claims[count] = strdup(mounts->items[i].claim);
 		if (run->claims[count++] == NULL)
 			return failure_memory(failure);
 	}
@@ -287,11 +288,14 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 	input.argv = &launch->argv;
 	input.environment = &launch->environment;
 	input.cwd = plan->cwd;
+	input.home = plan->home;
 	run->leave = (input.fixed.flags & REQUEST_LEAVE) != 0;
 	run->interval = nanoseconds(L, "interval");
 	run->backend = plan->backend;
 	run->program = strdup(launch->context.helper);
 	if (run->program == NULL)
+		return failure_memory(failure);
+	if (plan->home != NULL && (run->home = strdup(plan->home)) == NULL)
 		return failure_memory(failure);
 	run->request = request_build(&input, failure);
 	if (run->request < 0)
@@ -376,7 +380,7 @@ static void push_mounts(lua_State *L, const struct mounts *mounts)
 		set_string(L, "kind", mount_kind_name(mount->kind));
 		set_string(L, "path", mount->path);
 		set_string(L, "source", mount->source);
-		if (mount->claim)
+		if (mount->claim != NULL)
 			set_flag(L, "placeholder", true);
 		lua_rawseti(L, -2, (int)i + 1);
 	}
@@ -395,17 +399,22 @@ static void push_notes(lua_State *L, const struct resolved *resolved)
 	}
 }
 
-/* The placeholders that are made for the run and removed after it. */
-static void push_cleanup(lua_State *L, const struct mounts *mounts)
+/* The placeholders, or the private home, that are made for the run and removed after it. */
+static void push_cleanup(lua_State *L, const struct plan *plan)
 {
+	const struct mounts *mounts = &plan->mounts;
 	size_t i;
 	int count = 0;
 
 	lua_newtable(L);
 	for (i = 0; i < mounts->count; i++) {
-		if (!mounts->items[i].claim)
+		if (mounts->items[i].claim == NULL)
 			continue;
-		lua_pushstring(L, mounts->items[i].path);
+		lua_pushstring(L, mounts->items[i].claim);
+		lua_rawseti(L, -2, ++count);
+	}
+	if (plan->home != NULL) {
+		lua_pushstring(L, plan->home);
 		lua_rawseti(L, -2, ++count);
 	}
 }
@@ -435,7 +444,7 @@ int launch_plan(lua_State *L)
 	lua_setfield(L, -2, "mounts");
 	push_notes(L, &plan->resolved);
 	lua_setfield(L, -2, "notes");
-	push_cleanup(L, &plan->mounts);
+	push_cleanup(L, plan);
 	lua_setfield(L, -2, "cleanup_paths");
 	return 1;
 }

@@ -13,7 +13,7 @@ void launch_register(lua_State *L);
  *
  * `request` comes from lua/execsandbox/request.lua, which has checked what users gave:
  *   argv = { string, … }            environment = { "NAME=value", … }
- *   cwd = absolute path             home, tmpdir, search_path = string or nil
+ *   cwd = absolute path             home, tmpdir, search_path, private_home = string or nil
  *   helper = absolute path          launchers = { absolute path, … }
  *   helper_named, launcher_named, proc_mountable, own_view, merge, leave, progress, retain = boolean
  *   timeout, kill_grace, drain_grace = seconds   capture_byte_limit = bytes

@@ -162,7 +162,7 @@ static int add_ancestors(struct builder *b, size_t enclosing, const char *path)
 
 int builder_claim(struct builder *b, struct mount *mount, const char *host)
 {
-	mount->claim = true;
+	mount->claim = host;
 	if (strcmp(host, mount->path) == 0)
 		return 0;
 	return failure_policy(b->failure,
@@ -388,6 +388,32 @@ static int add_proc(struct builder *b, const struct resolved_rule *rule)
 	return show_proc(b, rule);
 }
 
+/* What is mounted over is a placeholder where the host's files are shown around it. */
+static int add_private_home(struct builder *b, const struct resolved_rule *rule,
+                            const struct mount *within)
+{
+	static const char *const names[] = { "home", "tmp" };
+	struct mount *mount = builder_add(b, MOUNT_PRIVATE, rule->path);
+	size_t i;
+
+	if (mount == NULL)
+		return -1;
+	b->top = b->mounts->count - 1;
+	mount->mode = 0700;
+	mount->checked = true;
+	if (shows_host(within) && (mount->claim = builder_host_path(b, within, rule->path)) == NULL)
+		return builder_memory(b);
+	for (i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *path = arena_format(b->arena, "%s/%s", rule->path, names[i]);
+
+		if (path == NULL)
+			return builder_memory(b);
+		if (add_fresh(b, MOUNT_DIRECTORY, path, 0700) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int add_mounts(struct builder *b, const struct resolved_rule *rule,
                       const struct mount *within)
 {
@@ -401,6 +427,8 @@ static int add_mounts(struct builder *b, const struct resolved_rule *rule,
 	case ORIGIN_PRIVATE_TMP:
 		return add_fresh(b, within->kind == MOUNT_PRIVATE ? MOUNT_DIRECTORY : MOUNT_PRIVATE,
 		                 rule->path, 01777);
+	case ORIGIN_PRIVATE_HOME:
+		return add_private_home(b, rule, within);
 	default:
 		if (rule->access == ACCESS_DENY)
 			return add_deny(b, rule, within);

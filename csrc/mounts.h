@@ -40,11 +40,11 @@ struct mount {
 	ino_t inode;
 	dev_t place_device; /* of what is mounted over on the host; 0, 0: nothing, or not known */
 	ino_t place_inode;
-	bool made;     /* the place is not on the host: it is made in a fresh directory */
-	bool claim;    /* a placeholder must be made on the host at `path` while the run lasts */
-	bool checked;  /* take part in the check of the finished view */
-	bool is_file;  /* what is mounted is no directory */
-	bool reopened; /* (masks, base) something below is visible again */
+	const char *claim; /* where a placeholder must be on the host while the run lasts; or NULL */
+	bool made;         /* the place is not on the host: it is made in a fresh directory */
+	bool checked;      /* take part in the check of the finished view */
+	bool is_file;      /* what is mounted is no directory */
+	bool reopened;     /* (masks, base) something below is visible again */
 };
 
 struct mounts {

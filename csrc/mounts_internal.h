@@ -73,8 +73,8 @@ static inline bool is_missing(const struct resolved_rule *rule)
 /* The rule's directory is made for the run: nothing of the host's is in it. */
 static inline bool is_fresh(const struct resolved_rule *rule)
 {
-	return rule->origin == ORIGIN_PRIVATE_TMP || rule->origin == ORIGIN_PROC ||
-	       rule->origin == ORIGIN_DEV;
+	return rule->origin == ORIGIN_PRIVATE_TMP || rule->origin == ORIGIN_PRIVATE_HOME ||
+	       rule->origin == ORIGIN_PROC || rule->origin == ORIGIN_DEV;
 }
 
 static inline const char *rule_source(const struct resolved_rule *rule)

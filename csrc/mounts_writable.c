@@ -54,13 +54,17 @@ static bool continues(const struct builder *b, const struct resolved_rule *rule,
 	return shown != NULL && strcmp(shown, rule_source(rule)) == 0;
 }
 
-/* Whether rule NUMBER narrows what ROOT's own mount shows, not one nested in between. */
+/*
+ * Whether rule NUMBER narrows what ROOT's own mount shows, not one nested in between.  A
+ * private home counts: it must stay where the command's environment says.
+ */
 static bool narrows(const struct builder *b, size_t number, const struct resolved_rule *root)
 {
 	const struct resolved_rule *rule = &b->resolved->rules[number];
 	const struct resolved_rule *holder = resolved_parent(b->resolved, number);
 
-	if (rule->access == ACCESS_WRITE || !is_below(rule->path, root->path))
+	if ((rule->access == ACCESS_WRITE && rule->origin != ORIGIN_PRIVATE_HOME) ||
+	    !is_below(rule->path, root->path))
 		return false;
 	while (holder != NULL && holder != root) {
 		const struct resolved_rule *above =

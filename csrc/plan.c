@@ -203,7 +203,7 @@ static int check_claims(struct planning *p)
 	size_t i, claims = 0;
 
 	for (i = 0; i < mounts->count; i++)
-		claims += mounts->items[i].claim;
+		claims += mounts->items[i].claim != NULL;
 	if (claims <= CLAIMS_MOST)
 		return 0;
 	return failure_unavailable(p->failure, "explicit_filesystem_scopes",
@@ -291,6 +291,7 @@ int plan_make(const struct policy *policy, const struct plan_context *context, s
 		return -1;
 	plan_limits(&p);
 	if (out->direct) {
+		out->home = context->resolve.private_home;
 		out->flags = REQUEST_DIRECT | (out->flags & REQUEST_CGROUP_PROCESSES);
 		return 0;
 	}

@@ -35,7 +35,8 @@ struct plan {
 	bool direct;         /* nothing is to be enforced but limits: no launcher */
 	const char *backend; /* "bwrap" or "direct" */
 	const char *cwd;
-	uint32_t flags; /* enum request_flag, as far as the policy decides */
+	const char *home; /* of a direct run, to be made and removed; NULL: none */
+	uint32_t flags;   /* enum request_flag, as far as the policy decides */
 	uint64_t limits[REQUEST_LIMITS];
 };
 

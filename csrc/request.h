@@ -77,6 +77,9 @@ enum request_limit {
 /* Placeholders of one run: their descriptors go along in one message (SCM_MAX_FD is 253). */
 enum { CLAIMS_MOST = 240 };
 
+/* What keeps a place of the run's from being cleaned up: those, and a private home's. */
+enum { LOCKS_MOST = CLAIMS_MOST + 1 };
+
 /* A placeholder to make, or to join, before launch (see claim.h). */
 struct request_claim {
 	uint32_t path;  /* offset of a NUL-terminated canonical path */
@@ -170,7 +173,7 @@ struct request {
 	uint32_t mounts;     /* offset of struct request_mount[mount_count], aligned to 8 */
 	uint32_t inner_path; /* offset of the path by which the launcher can execute INNER_PROGRAM;
 	                        0: /proc/self/fd/8 (for roots without a /proc) */
-	uint32_t pad;
+	uint32_t home;       /* offset of the canonical path of a direct run's private home; 0: none */
 };
 
 /* Descriptors that the launcher (and through it the inner stage) is started with. */

@@ -104,7 +104,7 @@ static bool can_check(const struct mount *mount)
 		return false;
 	if (mount->kind == MOUNT_BIND_READ || mount->kind == MOUNT_BIND_WRITE ||
 	    mount->kind == MOUNT_BIND_DEVICE)
-		return mount->claim || mount->inode != 0;
+		return mount->claim != NULL || mount->inode != 0;
 	return true;
 }
 
@@ -190,18 +190,19 @@ static void put_mounts(struct block *block, struct request *header, const struct
 	size_t i, checks = 0, claims = 0;
 
 	for (i = 0; i < mounts->count; i++)
-		claims += mounts->items[i].claim;
+		claims += mounts->items[i].claim != NULL;
 	header->checks = reserve(block, mounts->count * sizeof(struct request_check));
 	header->claims = reserve(block, claims * sizeof(struct request_claim));
 	for (i = 0, claims = 0; i < mounts->count && !block->failed; i++) {
 		const struct mount *mount = &mounts->items[i];
 		bool checked = can_check(mount);
-		uint32_t path = checked || mount->claim ? put_string(block, mount->path) : 0;
+		uint32_t path = checked ? put_string(block, mount->path) : 0;
+		uint32_t place = mount->claim != NULL ? put_string(block, mount->claim) : 0;
 
 		if (block->failed)
 			return;
-		if (mount->claim) {
-			struct request_claim claim = { path, checked ? (uint32_t)checks : UINT32_MAX,
+		if (mount->claim != NULL) {
+			struct request_claim claim = { place, checked ? (uint32_t)checks : UINT32_MAX,
 				                           viewed ? (uint32_t)i : UINT32_MAX, 0 };
 			memcpy(block->bytes + header->claims + claims++ * sizeof claim, &claim, sizeof claim);
 		}
@@ -229,6 +230,8 @@ static void fill(struct block *block, const struct request_input *input)
 	header.cwd = put_string(block, input->cwd);
 	if (input->inner_path != NULL)
 		header.inner_path = put_string(block, input->inner_path);
+	if (input->home != NULL)
+		header.home = put_string(block, input->home);
 	if (input->mounts != NULL)
 		put_mounts(block, &header, input->mounts);
 	if (input->mounts != NULL && (header.flags & REQUEST_VIEW))

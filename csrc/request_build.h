@@ -16,6 +16,7 @@ struct request_input {
 	const struct mounts *mounts;   /* NULL: nothing to claim or check */
 	const char *cwd;
 	const char *inner_path; /* NULL: by descriptor */
+	const char *home;       /* of a direct run, to be made; NULL: none */
 };
 
 /*

@@ -26,6 +26,7 @@ static const char *const origin_words[] = {
 	[ORIGIN_GLOB] = "glob",
 	[ORIGIN_PROTECTED] = "protected",
 	[ORIGIN_PRIVATE_TMP] = "private_tmp",
+	[ORIGIN_PRIVATE_HOME] = "private_home",
 	[ORIGIN_PRIVATE_RUNTIME] = "private_runtime",
 	[ORIGIN_DEV] = "dev",
 	[ORIGIN_PROC] = "proc",
@@ -242,6 +243,7 @@ static void push_reason(lua_State *L, const struct answer *answer)
 		lua_pushfstring(L, "%s is protected metadata", rule->path);
 		break;
 	case ORIGIN_PRIVATE_TMP:
+	case ORIGIN_PRIVATE_HOME:
 		lua_pushfstring(L, "%s is private to the run and gone afterwards", rule->path);
 		break;
 	case ORIGIN_PRIVATE_RUNTIME:

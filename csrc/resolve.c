@@ -391,7 +391,9 @@ static int resolve_external(struct resolver *resolver)
 		                          .access = ACCESS_WRITE,
 		                          .origin = ORIGIN_FILESYSTEM };
 
-	return find_cwd(resolver) != 0 ? -1 : resolver_place_path(resolver, &everything);
+	if (find_cwd(resolver) != 0 || resolver_place_path(resolver, &everything) != 0)
+		return -1;
+	return resolve_private_home(resolver);
 }
 
 int resolve(const struct policy *policy, const struct resolve_context *context,

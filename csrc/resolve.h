@@ -30,6 +30,7 @@ enum origin {
 	ORIGIN_GLOB,            /* a match of the user's deny glob number `index` */
 	ORIGIN_PROTECTED,       /* protected_metadata, or what a `.git` file points to */
 	ORIGIN_PRIVATE_TMP,     /* private_tmp: a fresh directory, not the host's */
+	ORIGIN_PRIVATE_HOME,    /* private_home: a fresh directory with HOME and TMPDIR in it */
 	ORIGIN_PRIVATE_RUNTIME, /* private_runtime: /run hidden, name resolution re-opened */
 	ORIGIN_DEV,             /* the sandbox's own /dev */
 	ORIGIN_PROC,            /* the sandbox's own /proc */
@@ -92,7 +93,8 @@ struct resolve_context {
 	const char *cwd; /* absolute; required */
 	const char *home;
 	const char *tmpdir;
-	const char *search_path; /* PATH */
+	const char *search_path;  /* PATH */
+	const char *private_home; /* canonical, not there yet: see home.h */
 };
 
 /*

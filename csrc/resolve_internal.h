@@ -118,9 +118,10 @@ bool node_is_within(const struct node *node, const struct node *ancestor);
 int resolve_remaps(struct resolver *resolver);   /* resolve.c */
 int resolve_system(struct resolver *resolver);   /* resolve_system.c: /, /dev, /proc, private_tmp */
 int resolve_specials(struct resolver *resolver); /* resolve_specials.c */
-int resolve_runtime(struct resolver *resolver);  /* resolve_system.c: private_runtime */
-int resolve_metadata(struct resolver *resolver); /* resolve_metadata.c */
-int resolve_globs(struct resolver *resolver);    /* resolve_glob.c */
+int resolve_private_home(struct resolver *resolver); /* resolve_system.c: private_home */
+int resolve_runtime(struct resolver *resolver);      /* resolve_system.c: private_runtime */
+int resolve_metadata(struct resolver *resolver);     /* resolve_metadata.c */
+int resolve_globs(struct resolver *resolver);        /* resolve_glob.c */
 
 /* Collects what is left into resolver->out. */
 int resolve_collect(struct resolver *resolver); /* resolve_collect.c */

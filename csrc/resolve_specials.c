@@ -237,7 +237,12 @@ static int is_directory(struct resolver *resolver, const char *path)
 static int place_tmpdir(const struct placed_special *special)
 {
 	const char *path = special->resolver->context->tmpdir;
-	int usable = path == NULL || *path != '/' ? 0 : is_directory(special->resolver, path);
+	int usable;
+
+	/* Then TMPDIR is the private one, which is granted; what denies is about the host's. */
+	if (special->resolver->context->private_home != NULL && special->rule->access != ACCESS_DENY)
+		return 0;
+	usable = path == NULL || *path != '/' ? 0 : is_directory(special->resolver, path);
 
 	if (usable < 0)
 		return -1;

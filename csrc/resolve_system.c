@@ -1,4 +1,4 @@
-/* The places that are the sandbox's own: /dev, /proc, a private /tmp, and a hidden /run. */
+/* The places that are the sandbox's own: /dev, /proc, a private /tmp or home, and a hidden /run. */
 #include <string.h>
 
 #include "path.h"
@@ -94,6 +94,29 @@ static int place_private_tmp(struct resolver *resolver, const char *path)
 	return resolver_place(resolver, &walk, &placing) == NULL ? -1 : 0;
 }
 
+/*
+ * A directory that is made for the run, with the command's HOME and TMPDIR in it.  Its name
+ * is new, so that no rule is about it; those about directories above it are overruled.
+ */
+int resolve_private_home(struct resolver *resolver)
+{
+	struct placing placing = { .written = resolver->context->private_home,
+		                       .access = ACCESS_WRITE,
+		                       .origin = ORIGIN_PRIVATE_HOME,
+		                       .flags = CANDIDATE_OWN };
+	struct walk walk;
+	int followed;
+
+	if (placing.written == NULL)
+		return 0;
+	followed = resolver_walk(resolver, placing.written, 0, &walk);
+	if (followed <= 0)
+		return followed;
+	if (tree_pin(resolver->view, walk.node, NODE_DIRECTORY) != 0)
+		return resolver_memory(resolver);
+	return resolver_place(resolver, &walk, &placing) == NULL ? -1 : 0;
+}
+
 static int place_everything(struct resolver *resolver)
 {
 	struct placing everything = { .written = "/",
@@ -112,7 +135,8 @@ int resolve_system(struct resolver *resolver)
 	if (policy->private_tmp &&
 	    (place_private_tmp(resolver, "/tmp") != 0 || place_private_tmp(resolver, "/var/tmp") != 0))
 		return -1;
-	return place_dev(resolver) != 0 || place_proc(resolver) != 0 ? -1 : 0;
+	return place_dev(resolver) != 0 || place_proc(resolver) != 0 ? -1
+	                                                             : resolve_private_home(resolver);
 }
 
 /* ---- /run ------------------------------------------------------------------------- */

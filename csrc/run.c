@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../helpers/claim.h"
+#include "../helpers/home.h"
 #include "descriptor.h"
 #include "failure_lua.h"
 #include "input.h"
@@ -22,6 +23,8 @@
 enum {
 	END_MILLISECONDS = 5000,  /* for an ended run to go: all of it gets SIGKILL, so this is ample */
 	LOST_MILLISECONDS = 1000, /* for what a killed helper had started, likewise */
+	HOME_MILLISECONDS = 4000, /* for its private home, in all */
+	HOME_SLICE_NS = 20000000, /* of which so much at a time */
 	HOOKED_MILLISECONDS = 50, /* between looks at a debug hook that is set */
 };
 
@@ -92,6 +95,8 @@ static void release_claims(struct run *run)
 		free(run->claims[i]);
 	free(run->claims);
 	run->claims = NULL;
+	free(run->home);
+	run->home = NULL;
 }
 
 static bool is_over(const struct run *run)
@@ -111,7 +116,8 @@ static void close_writer(struct run *run)
 /*
  * The helper was killed: what it started ends by itself (the inner stage sees the end of
  * its socket, and holds the locks of the placeholders until then), but the placeholders are
- * left to us.  Innermost first.  One that stays locked is another run's, which removes it.
+ * left to us.  Innermost first.  One that stays locked is another run's, which removes it.  A
+ * private home is removed a bit at a time, when nothing of the run is left.
  * Returns whether nothing is left to do.
  */
 static bool recovered(struct run *run)
@@ -129,7 +135,8 @@ static bool recovered(struct run *run)
 		free(run->claims[--count]);
 		run->claims[count] = NULL;
 	}
-	return true;
+	return run->home == NULL || home_recover(run->home, HOME_SLICE_NS) != 1 ||
+	       now_milliseconds() - run->orphaned >= HOME_MILLISECONDS;
 }
 
 static void set_streams(struct run *run, enum stream_status ended, const struct record_stream *seen)

@@ -43,6 +43,7 @@ struct run {
 	int64_t orphaned;    /* likewise: when the helper was found to be gone */
 	struct record_finished finished;
 	struct stream *streams[2]; /* references; the second is NULL when merged */
+	char *home;    /* private, of a direct run, to remove if the helper is lost; owned; or NULL */
 	char **claims; /* placeholders to look after if the helper is lost; owned, NULL-terminated */
 };
 

@@ -13,19 +13,7 @@
 #include "close_keeping_errno.h"
 #include "remove_tree.h"
 
-/*
- * Nobody of the run is left that could add to it.  If somebody else does, or it is larger than
- * anything that was meant to go with the run, an end must come: the helper has until then (a
- * host that closes a run takes over after five seconds), a host less, for it has other work.
- */
-enum { HELPER_SECONDS = 60, HOST_SECONDS = 10 };
-
 static const char *const places[] = { "home", "tmp" };
-
-static uint64_t after(unsigned seconds)
-{
-	return clock_now() + (uint64_t)seconds * NS_PER_SECOND;
-}
 
 static void close_home(struct home *home)
 {
@@ -88,24 +76,26 @@ int home_make(struct home *home, const char *path)
 	return -1;
 }
 
-static int remove_until(const struct home *home, uint64_t deadline)
+/* As home_recover returns.  Nobody of the run adds to it, but an end must come if others do. */
+static int remove_all(const struct home *home, uint64_t patience)
 {
+	int result;
+
 	/* Moved away: then it is not at our disposal any more. */
 	if (!still_there(home))
 		return 0;
-	if (remove_tree(home->directory, deadline) < 0)
-		return -1;
-	return unlinkat(home->parent, home->name, AT_REMOVEDIR);
+	result = remove_tree(home->directory, clock_now() + patience);
+	return result != 0 ? result : unlinkat(home->parent, home->name, AT_REMOVEDIR);
 }
 
 void home_remove(struct home *home)
 {
 	if (home->directory >= 0)
-		remove_until(home, after(HELPER_SECONDS));
+		remove_all(home, HOME_PATIENCE_NS);
 	close_home(home);
 }
 
-static int recover(struct home *home)
+static int recover(struct home *home, uint64_t patience)
 {
 	struct stat status;
 
@@ -118,10 +108,10 @@ static int recover(struct home *home)
 	home->inode = status.st_ino;
 	if (flock(home->directory, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return 1;
-	return remove_until(home, after(HOST_SECONDS));
+	return remove_all(home, patience);
 }
 
-int home_recover(const char *path)
+int home_recover(const char *path, uint64_t patience)
 {
 	struct home home = HOME_NONE;
 	int result;
@@ -129,7 +119,7 @@ int home_recover(const char *path)
 	home.parent = open_canonical_parent(path, &home.name);
 	if (home.parent < 0)
 		return errno == ENOENT ? 0 : -1;
-	result = recover(&home);
+	result = recover(&home, patience);
 	close_home(&home);
 	return result;
 }

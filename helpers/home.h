@@ -8,6 +8,7 @@
 #ifndef EXECSANDBOX_HOME_H
 #define EXECSANDBOX_HOME_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct home {
@@ -17,6 +18,9 @@ struct home {
 	ino_t inode;
 	const char *name; /* the last component; points into the path given to home_make */
 };
+
+/* How long the helper may take, for whom it is the last thing to do. */
+#define HOME_PATIENCE_NS (60 * (uint64_t)1000000000)
 
 #define HOME_NONE ((struct home){ .parent = -1, .directory = -1 })
 
@@ -30,9 +34,10 @@ int home_make(struct home *home, const char *path);
 void home_remove(struct home *home);
 
 /*
- * Removes the directory that a lost helper left at PATH.  Returns 0 when it is gone, 1 when
- * somebody of the run is still there, -1 with errno when it stays.
+ * Removes the directory that a lost helper left at PATH, as far as that is done in PATIENCE
+ * nanoseconds.  Returns 0 when it is gone, 1 when that takes longer or somebody of the run is
+ * still there, -1 when it stays.
  */
-int home_recover(const char *path);
+int home_recover(const char *path, uint64_t patience);
 
 #endif

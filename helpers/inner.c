@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "command.h"
 #include "filter.h"
+#include "home.h"
 #include "protocol.h"
 #include "request_view.h"
 #include "scope.h"
@@ -88,10 +89,25 @@ static void kill_everything(struct inner *inner)
 	}
 }
 
+/*
+ * Host and supervisor may both have been killed.  As long as one of them is there to remove
+ * it, the lock is not to be had, once we have let go of ours.
+ */
+static void remove_home(const struct inner *inner)
+{
+	const struct request *request = inner->view.request;
+
+	if (request == NULL || request->home == 0)
+		return;
+	syscall(SYS_close_range, INNER_CONTROL, ~0u, 0);
+	home_recover(request_string(&inner->view, request->home), HOME_PATIENCE_NS);
+}
+
 /* The supervisor is gone: nobody to report to. */
 _Noreturn static void abandon(struct inner *inner)
 {
 	kill_everything(inner);
+	remove_home(inner);
 	_exit(1);
 }
 
@@ -200,8 +216,8 @@ static bool receive(struct inner *inner, void *buffer, size_t size, int flags)
 {
 	union {
 		struct cmsghdr header;
-		/* claims: kept open, and with them the locks, for as long as we live */
-		char bytes[CMSG_SPACE(CLAIMS_MOST * sizeof(int))];
+		/* kept open, and with them the locks, for as long as we live */
+		char bytes[CMSG_SPACE(LOCKS_MOST * sizeof(int))];
 	} control;
 	struct iovec part = { .iov_base = buffer, .iov_len = size };
 	struct msghdr message = {

@@ -88,6 +88,22 @@ static void complete(struct supervisor *self, const struct request_claim *wanted
 	}
 }
 
+/* Only a private home is something of our own that goes over a placeholder. */
+static bool is_home(struct supervisor *self, const struct request_claim *wanted)
+{
+	return wanted->check != UINT32_MAX &&
+	       request_checks(&self->view)[wanted->check].kind == CHECK_PRIVATE;
+}
+
+static int no_claim(struct supervisor *self, const struct request_claim *wanted, const char *path)
+{
+	bool home = is_home(self, wanted);
+
+	ending_fail(self, home ? "home" : "claim", errno, "cannot %s %s: %s",
+	            home ? "make the private home" : "protect the missing", path, strerror(errno));
+	return -1;
+}
+
 int preparation_claims(struct supervisor *self)
 {
 	const struct request *request = self->view.request;
@@ -105,11 +121,8 @@ int preparation_claims(struct supervisor *self)
 			return -1;
 		}
 		result = claim_take(claim, path);
-		if (result < 0) {
-			ending_fail(self, "claim", errno, "cannot protect the missing %s: %s", path,
-			            strerror(errno));
-			return -1;
-		}
+		if (result < 0)
+			return no_claim(self, wanted, path);
 		complete(self, wanted, claim);
 		if (result == CLAIM_HELD)
 			self->claim_count++;
@@ -117,11 +130,33 @@ int preparation_claims(struct supervisor *self)
 	return 0;
 }
 
+int preparation_home(struct supervisor *self)
+{
+	const char *path = request_string(&self->view, self->view.request->home);
+
+	if (self->view.request->home == 0 || home_make(&self->home, path) == 0)
+		return 0;
+	ending_fail(self, "home", errno, "cannot make the private home %s: %s", path, strerror(errno));
+	return -1;
+}
+
+/* The descriptors that carry locks, in LOCKS; how many there are. */
+static unsigned list_locks(const struct supervisor *self, int locks[LOCKS_MOST])
+{
+	unsigned count;
+
+	for (count = 0; count < self->claim_count; count++)
+		locks[count] = self->claims[count].directory;
+	if (self->home.directory >= 0)
+		locks[count++] = self->home.directory;
+	return count;
+}
+
 int preparation_settings(struct supervisor *self)
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(CLAIMS_MOST * sizeof(int))];
+		char bytes[CMSG_SPACE(LOCKS_MOST * sizeof(int))];
 	} control;
 	struct order order = {
 		.type = ORDER_SETTINGS,
@@ -132,20 +167,18 @@ int preparation_settings(struct supervisor *self)
 	struct iovec part = { .iov_base = &order, .iov_len = sizeof order };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 	struct cmsghdr *header;
-	unsigned number;
-	int locks[CLAIMS_MOST];
+	int locks[LOCKS_MOST];
+	unsigned count = list_locks(self, locks);
 
-	if (self->claim_count > 0) {
-		for (number = 0; number < self->claim_count; number++)
-			locks[number] = self->claims[number].directory;
+	if (count > 0) {
 		memset(&control, 0, sizeof control);
 		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(self->claim_count * sizeof(int));
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
 		header = CMSG_FIRSTHDR(&message);
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(self->claim_count * sizeof(int));
-		memcpy(CMSG_DATA(header), locks, self->claim_count * sizeof(int));
+		header->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(header), locks, count * sizeof(int));
 	}
 	return sendmsg(self->inner, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }

@@ -16,9 +16,12 @@ void preparation_close_child_ends(struct supervisor *self);
  */
 int preparation_claims(struct supervisor *self);
 
+/* Makes the private home of a direct run. Returns 0, or -1 with the failure noted. */
+int preparation_home(struct supervisor *self);
+
 /*
- * Sends what the inner stage finds when it starts.  The locks of the placeholders go along:
- * they last as long as somebody of us is alive, so that a killed supervisor's placeholder
+ * Sends what the inner stage finds when it starts.  The locks of the placeholders
+ * (and of a private home) go along: they last as long as somebody of us is alive, so that a killed supervisor's placeholder
  * cannot be removed under the mounts of a sandbox that is still ending.  Returns 0, or -1
  * with errno.
  */

@@ -180,6 +180,7 @@ int remove_tree(int directory, uint64_t deadline)
 {
 	struct removal r = { .top = directory, .deadline = deadline, .number = clock_now() };
 	struct stat status;
+	bool late;
 
 	if (fstat(directory, &status) < 0)
 		return -1;
@@ -190,5 +191,8 @@ int remove_tree(int directory, uint64_t deadline)
 		r.progress = false;
 		each_entry(&r, directory, remove_outer);
 	} while (r.progress && !r.late);
-	return is_empty(&r) ? 0 : -1;
+	late = r.late;
+	if (is_empty(&r))
+		return 0;
+	return late ? 1 : -1;
 }

@@ -18,8 +18,8 @@ int remove_tree_open(int parent, const char *name);
 
 /*
  * Removes everything in DIRECTORY, of which the caller is the owner, until DEADLINE of
- * clock.h.  0, or -1 where something stays: what is mounted, what may not be removed, or what
- * somebody keeps adding.
+ * clock.h.  0; 1 where that came first, as it does if somebody keeps adding; or -1 where
+ * something stays that is mounted or may not be removed.
  */
 int remove_tree(int directory, uint64_t deadline);
 

@@ -210,6 +210,8 @@ static const char *inspect(const struct request_view *view)
 		return "the request's working directory is malformed";
 	if (!launcher_ok(view))
 		return "the request's launcher is malformed";
+	if (request->home != 0 && (!path_ok(view, request->home) || !(request->flags & REQUEST_DIRECT)))
+		return "the request's private home is malformed";
 	if (!claims_ok(view))
 		return "the request's claims are malformed";
 	if (!checks_ok(view))

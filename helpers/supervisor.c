@@ -202,6 +202,7 @@ static void clean_up(struct supervisor *self)
 	cgroup_remove(&self->cgroup);
 	while (self->claim_count > 0)
 		claim_release(&self->claims[--self->claim_count], self->launch.mask);
+	home_remove(&self->home);
 }
 
 static void finish(struct supervisor *self)
@@ -298,7 +299,7 @@ static void start(struct supervisor *self)
 		ending_fail(self, "supervisor", errno, "cannot prepare the launch: %s", strerror(errno));
 		return;
 	}
-	if (preparation_claims(self) < 0)
+	if (preparation_claims(self) < 0 || preparation_home(self) < 0)
 		return;
 	if (preparation_settings(self) < 0) {
 		ending_fail(self, "supervisor", errno, "cannot prepare the launch: %s", strerror(errno));
@@ -323,6 +324,7 @@ int supervisor_main(void)
 {
 	static struct supervisor self = {
 		.cgroup = CGROUP_NONE,
+		.home = { .parent = -1, .directory = -1 },
 		.control = SUPERVISOR_CONTROL,
 		.inner = -1,
 		.words = -1,

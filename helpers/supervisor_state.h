@@ -11,6 +11,7 @@
 #include "claim.h"
 #include "clock.h"
 #include "drain.h"
+#include "home.h"
 #include "launch.h"
 #include "request_view.h"
 
@@ -22,6 +23,7 @@ struct supervisor {
 	struct cgroup cgroup;
 	struct claim claims[CLAIMS_MOST];
 	unsigned claim_count;
+	struct home home; /* private, of a direct run */
 
 	int control; /* to the core; -1: it is gone, or heard the last word */
 	int inner;   /* to the inner stage; -1: it is gone */

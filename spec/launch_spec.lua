@@ -926,15 +926,3 @@ describe("waiting for any of several", function()
     other:close()
   end)
 end)
-
-describe("options of later versions", function()
-  it("are errors, never taken for something else", function()
-    local plain = assert(sandbox.read_only {})
-    for name, value in pairs { private_home = true } do
-      local ok, err = pcall(sandbox.run, { "/bin/true" }, { policy = plain, cwd = "/", [name] = value })
-      assert.is_false(ok, name)
-      assert.matches(name, err, 1, true)
-      assert.matches("not in this version", err, 1, true)
-    end
-  end)
-end)

@@ -55,6 +55,17 @@ function environment.build(options)
   return values
 end
 
+-- They lead to the host's directories, past HOME and TMPDIR.
+local leading_home = { "TMP", "TEMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME" }
+
+--- Makes HOME and TMPDIR in VALUES, built for OPTIONS, those of the private home at PLACE.
+function environment.move_home(values, options, place)
+  for _, name in ipairs(leading_home) do
+    if not (options.env and options.env[name]) then values[name] = nil end
+  end
+  values.HOME, values.TMPDIR = place .. "/home", place .. "/tmp"
+end
+
 --- VALUES as a sorted list of "NAME=value".
 function environment.list(values)
   local list = {}

@@ -48,6 +48,7 @@ local schema = {
   env = environment.check,
   clear_env = boolean,
   pass_env = options.strings,
+  private_home = boolean,
   stdin = check_stdin,
   timeout = options.seconds,
   kill_grace = options.seconds,
@@ -68,24 +69,12 @@ local schema = {
   backend_options = check_backend_options,
 }
 
--- Options of the interface that no version yet has: refused by name, never ignored.
-local function is_later(key, value)
-  return key == "private_home" and value
-end
-
 local backends = { auto = true, bwrap = true }
 
 --- Raises for what is wrong in ARGV and GIVEN, options of the function called NAME.
 function request.check(argv, given, name, level)
   level = (level or 1) + 1
   options.check_argv(argv, name, level)
-  if given ~= nil and type(given) == "table" then
-    for key, value in pairs(given) do
-      if is_later(key, value) then
-        error(("option '%s' to '%s' is not in this version"):format(key, name), level)
-      end
-    end
-  end
   options.check(given, schema, name, level)
   if given.policy == nil then
     error(("missing option 'policy' to '%s'"):format(name), level)
@@ -145,6 +134,16 @@ local function own_view(given)
   return host.own_view(probe_view)
 end
 
+-- A new place for HOME and TMPDIR, which those who make it also remove; nil, err for none.
+local function set_home(result, values, given)
+  if not given.private_home then return true end
+  local place, err = core.private_home(os.getenv "TMPDIR")
+  if not place then return nil, err end
+  result.private_home = place
+  environment.move_home(values, given, place)
+  return true
+end
+
 --- The core's request for ARGV and the checked options GIVEN, or nil, err.
 function request.build(argv, given)
   local backend = given.backend or defaults.backend
@@ -160,7 +159,6 @@ function request.build(argv, given)
   end
   local result = {
     argv = argv,
-    environment = environment.list(values),
     cwd = cwd,
     home = os.getenv "HOME",
     tmpdir = values.TMPDIR,
@@ -177,7 +175,9 @@ function request.build(argv, given)
     own_view = own_view(given),
   }
   set_input(result, given.stdin)
-  local ok, err = set_programs(result)
+  local ok, err = set_home(result, values, given)
+  result.environment = environment.list(values)
+  if ok then ok, err = set_programs(result) end
   if ok then ok, err = set_captures(result, given) end
   if not ok then return nil, err end
   return result
