@@ -268,12 +268,11 @@ describe("the cancel predicate", function()
 
   it("makes the descriptor readable at every interval", function()
     local core = require "execsandbox.core"
-    local asked = 0
+    local asked, begin = 0, support.now()
     local run = start("echo ready; sleep 60", { cancel_interval = 0.05, cancel = function()
       asked = asked + 1
       return asked == 4
     end })
-    local begin = support.now()
     while not run:poll() do core.block({ run._core }) end
     assert.equal("cancelled", run:result().status)
     assert.equal(4, asked)

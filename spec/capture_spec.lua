@@ -200,7 +200,7 @@ describe("a capture", function()
   end)
 
   it("keeps what was written before a timeout, and says why it ends there", function()
-    local result = inside.sh(policy, "echo before; exec sleep 60", { merge_output = false, timeout = 0.4 })
+    local result = inside.timed(policy, "echo before; exec sleep 60", 0.4, "before", { merge_output = false })
     assert.equal("timeout", result.status)
     assert.equal("before\n", result.output)
     assert.same({ byte_count = 7, observed_byte_count = 7, complete = false, truncated = false, status = "timeout" },

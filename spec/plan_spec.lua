@@ -340,12 +340,12 @@ for _, preset in ipairs { "unrestricted", "external" } do
 
     it("ends at its timeout, and when it is cancelled or closed", function()
       local mark = new_mark()
-      local result = inside.sh(policy, ("echo before; (setsid sleep %s &); sleep %s"):format(mark, mark), { timeout = 0.4 })
+      local result = inside.timed(policy, ("echo before; (setsid sleep %s &); sleep %s"):format(mark, mark), 0.4, "before")
       assert.equal("timeout", result.status)
       assert.equal("before\n", result.output)
       assert.same({}, support.processes(mark))
-      result = inside.sh(policy, "trap 'echo term; exit' TERM; echo ready; while :; do sleep 0.02; done",
-        { timeout = 0.4, kill_grace = 30 })
+      result = inside.timed(policy, "trap 'echo term; exit' TERM; echo ready; while :; do sleep 0.02; done", 0.4, "ready",
+        { kill_grace = 30 })
       assert.equal("timeout", result.status)
       assert.matches("^ready\n.*term\n$", result.output)
       for _, name in ipairs { "cancel", "close" } do

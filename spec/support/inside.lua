@@ -18,6 +18,19 @@ function inside.sh(policy, script, options)
   return result
 end
 
+--- As `sh`, with a timeout of so many seconds. The time starts before the script does: where it
+-- was too short for the script to write what `pattern` says, there is more the next time.
+function inside.timed(policy, script, seconds, pattern, options)
+  local given, result = {}, nil
+  for name, value in pairs(options or {}) do given[name] = value end
+  repeat
+    given.timeout = seconds
+    result = inside.sh(policy, script, given)
+    seconds = seconds * 3
+  until result.output:find(pattern) or seconds > 30
+  return result
+end
+
 --- The output of `script`, without its last newline.
 function inside.output(policy, script, options)
   return (inside.sh(policy, script, options).output:gsub("\n$", ""))
