@@ -90,17 +90,19 @@ static void restore_signals(const uint64_t *before)
 static int spawn(struct child *child, pid_t *pid)
 {
 	uint64_t before;
+	pid_t started;
 
 	block_signals(&before);
-	*pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
-	if (*pid == 0)
+	started = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+	if (started == 0)
 		become_helper(child); /* NOLINT(clang-analyzer-unix.Vfork) */
-	if (*pid < 0)
+	if (started < 0)
 		child->errnum = errno;
 	restore_signals(&before);
-	if (*pid > 0 && child->errnum != 0)
-		while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+	if (started > 0 && child->errnum != 0)
+		while (waitpid(started, NULL, 0) < 0 && errno == EINTR)
 			;
+	*pid = started;
 	return child->errnum;
 }
 
