@@ -21,7 +21,8 @@ end
 --- As `sh`, with a timeout of so many seconds. The time starts before the script does: where it
 -- was too short for the script to write what `pattern` says, there is more the next time.
 function inside.timed(policy, script, seconds, pattern, options)
-  local given, result = {}, nil
+  local result
+  local given = {}
   for name, value in pairs(options or {}) do given[name] = value end
   repeat
     given.timeout = seconds
