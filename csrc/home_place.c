@@ -14,6 +14,8 @@
 
 #include "failure_lua.h"
 #include "guard.h"
+#include "plan.h"
+#include "policy_lua.h"
 
 #define PREFIX "execsandbox-home-"
 
@@ -50,15 +52,27 @@ static int unusable(lua_State *L, const char *tmpdir, int error)
 	return push_failure(L, &failure);
 }
 
+/*
+ * Where the sandbox has a /dev of its own, nobody else has the /dev/shm in it: a directory of
+ * the host's would be one that others can remove, and with it what is mounted there.
+ */
+static bool has_own_dev(const struct policy *policy)
+{
+	return policy->filesystem != FILESYSTEM_EXTERNAL && !plan_is_direct(policy);
+}
+
 int home_choose(lua_State *L)
 {
-	const char *tmpdir = luaL_optstring(L, 1, NULL);
+	const struct policy *policy = policy_check(L, 1);
+	const char *tmpdir = luaL_optstring(L, 2, NULL);
 	char *path = compat_newuserdata(L, PATH_MAX); /* what realpath(3) wants */
 	size_t length;
 	uint64_t number;
-	int error = look(tmpdir, path);
+	int error = 0;
 
-	if (error != 0)
+	if (has_own_dev(policy))
+		strcpy(path, "/dev/shm");
+	else if ((error = look(tmpdir, path)) != 0)
 		error = look("/tmp", path);
 	if (error != 0)
 		return unusable(L, tmpdir, error);

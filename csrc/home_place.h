@@ -5,8 +5,9 @@
 #include "compat.h"
 
 /*
- * core.private_home(tmpdir) → a new path in TMPDIR (the host's; or nil), or in /tmp where that
- * is no directory that this process may write; or nil, err.  Nothing is made.
+ * core.private_home(policy, tmpdir) → a new path in /dev/shm, where that is the sandbox's own;
+ * else in TMPDIR (the host's; or nil), or in /tmp where that is no directory that this process
+ * may write; or nil, err.  Nothing is made.
  */
 int home_choose(lua_State *L);
 

@@ -32,11 +32,8 @@ static bool opens_filesystem(const struct policy *policy)
 	        policy->workspace_roots.count == 0);
 }
 
-/*
- * With the filesystem and the network open, and nothing else asked for, there is nothing
- * that a launcher could enforce.
- */
-static bool is_direct(const struct policy *policy)
+/* With the filesystem and the network open, and nothing else asked for. */
+bool plan_is_direct(const struct policy *policy)
 {
 	return opens_filesystem(policy) && policy->network == NETWORK_ENABLED &&
 	       policy->unix_sockets == UNIX_SOCKETS_DEFAULT && !policy->private_tmp &&
@@ -279,7 +276,7 @@ int plan_make(const struct policy *policy, const struct plan_context *context, s
 {
 	struct planning p = { policy, context, out, failure, UNIX_SOCKETS_NONE, false };
 
-	out->direct = is_direct(policy);
+	out->direct = plan_is_direct(policy);
 	out->backend = out->direct ? "direct" : "bwrap";
 	if (resolve(policy, &context->resolve, &out->resolved, failure) < 0)
 		return -1;

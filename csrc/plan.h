@@ -40,6 +40,12 @@ struct plan {
 	uint64_t limits[REQUEST_LIMITS];
 };
 
+/*
+ * Whether nothing is to be enforced for POLICY but limits: then its commands run without a
+ * launcher, in the host's own view.
+ */
+bool plan_is_direct(const struct policy *policy);
+
 /* OUT must be zeroed; release it with plan_release whatever is returned. 0, or -1 with FAILURE. */
 int plan_make(const struct policy *policy, const struct plan_context *context, struct plan *out,
               struct failure *failure);

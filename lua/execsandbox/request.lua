@@ -137,7 +137,7 @@ end
 -- A new place for HOME and TMPDIR, which those who make it also remove; nil, err for none.
 local function set_home(result, values, given)
   if not given.private_home then return true end
-  local place, err = core.private_home(os.getenv "TMPDIR")
+  local place, err = core.private_home(given.policy, os.getenv "TMPDIR")
   if not place then return nil, err end
   result.private_home = place
   environment.move_home(values, given, place)
