@@ -42,6 +42,15 @@ static void hear_signals(struct supervisor *self)
 	 */
 	if (self->launcher == 0 && !self->hello && self->hard_at == NEVER)
 		self->hard_at = supervisor_later(NS_PER_SECOND / 2);
+	/*
+	 * One that is killed before its child has asked to die with it (PR_SET_PDEATHSIG) leaves
+	 * an inner stage that goes on: what that has to say comes first.
+	 */
+	if (self->launcher == 0 && self->hello && !self->ended) {
+		stage_hear(self);
+		if (self->inner >= 0 && !self->ended)
+			ending_now(self);
+	}
 }
 
 /* ---- the event loop ------------------------------------------------------------------------ */
