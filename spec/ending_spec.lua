@@ -484,6 +484,26 @@ end()
       assert.matches("ended 0\n", output)
     end
   end)
+
+  it("is not what an interrupt of `wait_any` at the prompt makes, which ends all runs that were waited for", function()
+    support.skip_unless(not support.lua:find "interpreter", no_handler)
+    local output = at_terminal("bwrap", [[
+      function go()
+        a, b = start(), start()
+        sandbox.wait_any { a, b }
+      end
+      function states() print("states " .. a:status() .. " " .. b:status()) end]], "-i", [=[
+say("go()")
+interrupt()
+until(b"interrupted!")
+say("states()")
+until(b"states ")
+say("os.exit(0)")
+end()
+]=])
+    assert.matches("states interrupted interrupted\n", output)
+    assert.equal(2, select(2, output:gsub("finished\tinterrupted\n", "")), output)
+  end)
 end)
 
 describe("a descendant that keeps the streams open", function()

@@ -96,7 +96,10 @@ local function call(self, callback, ...)
   self._calling = true
   local ok, answer = pcall(callback, ...)
   self._calling = false
-  if not ok then error(answer, 0) end
+  if not ok then
+    self._fault = { answer }
+    error(answer, 0)
+  end
   return answer
 end
 
@@ -476,12 +479,7 @@ function run.run(argv, given)
   return result
 end
 
---- Waits until one of RUNS is over and returns it; nil where TIMEOUT seconds pass before.
-function run.wait_any(runs, timeout)
-  if type(runs) ~= "table" or #runs == 0 then
-    error("bad argument #1 to 'wait_any' (a list of runs expected)", 2)
-  end
-  local deadline = check_seconds(timeout, 2, "wait_any")
+local function any_loop(runs, deadline)
   while true do
     for _, item in ipairs(runs) do
       if item:poll() then return item end
@@ -489,6 +487,28 @@ function run.wait_any(runs, timeout)
     if deadline and core.now() >= deadline then return nil end
     waiting.wait(runs, left(deadline))
   end
+end
+
+-- A callback's error is about its own run, which it has ended; an interrupt is about all.
+local function abandon_all(runs, problem)
+  local alone = false
+  for _, item in ipairs(runs) do
+    alone = alone or (item._fault ~= nil and rawequal(item._fault[1], problem))
+  end
+  for _, item in ipairs(alone and {} or runs) do
+    if not item._finished then pcall(cut, item) end
+  end
+  error(problem, 0)
+end
+
+--- Waits until one of RUNS is over and returns it; nil where TIMEOUT seconds pass before.
+function run.wait_any(runs, timeout)
+  if type(runs) ~= "table" or #runs == 0 then
+    error("bad argument #1 to 'wait_any' (a list of runs expected)", 2)
+  end
+  local ok, item = protect.call(any_loop, runs, check_seconds(timeout, 2, "wait_any"))
+  if not ok then abandon_all(runs, item) end
+  return item
 end
 
 return run
