@@ -209,7 +209,7 @@ describe("a run ends with everything in it, and keeps what was written,", functi
   end)
 
   it("when it is closed while it is being cancelled", function()
-    ends("cancelled", { kill_grace = 60 }, function(run, mark)
+    ends("cancelled", { kill_grace = 60, drain_grace = 60 }, function(run, mark)
       hatched(mark)
       run:cancel()
       assert.is_nil(run:wait(0.02))
