@@ -41,12 +41,16 @@ int input_from_string(const char *bytes, size_t length, struct failure *failure)
 
 int input_from_file(const char *path, struct failure *failure)
 {
-	int fd = descriptor_lift(open(path, O_RDONLY | O_CLOEXEC));
+	/* A FIFO without a writer would hold the host up (fifo(7)); the flag is not the command's. */
+	int fd = descriptor_lift(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 
-	if (fd < 0)
-		failure_execution(failure, "stdin", errno, "cannot open '%s' as standard input: %s", path,
-		                  strerror(errno));
-	return fd;
+	if (fd >= 0 && fcntl(fd, F_SETFL, 0) == 0)
+		return fd;
+	failure_execution(failure, "stdin", errno, "cannot open '%s' as standard input: %s", path,
+	                  strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 int input_inherited(struct failure *failure)

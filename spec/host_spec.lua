@@ -191,7 +191,11 @@ describe("a host", function()
       local files = fill()
       for free = 0, 24 do
         for _ = 1, free do table.remove(files):close() end
-        local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = "/", stdin = "x" })
+        local created, finished = 0, 0
+        local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = "/", stdin = "x",
+          on_capture_created = function() created = created + 1 end,
+          on_finished = function() finished = finished + 1 end })
+        assert(created == finished, "who has heard of the captures hears of the end")
         if result then
           assert(result.exit_code == 0)
           seen[#seen + 1] = "ok"

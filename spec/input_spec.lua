@@ -52,6 +52,13 @@ describe("standard input", function()
     assert.equal("from the filedenied\n", result.output)
   end)
 
+  it("may be a FIFO, for whose writer the host does not wait", function()
+    local fifo = support.tempdir() .. "/fifo"
+    support.must("mkfifo", fifo)
+    local result = assert(sandbox.run({ "/bin/cat" }, { policy = policy, cwd = "/", stdin = { file = fifo }, timeout = 20 }))
+    assert.same({ "exited", "" }, { result.status, result.output })
+  end)
+
   it("that cannot be opened is an error before the launch", function()
     local result, err = sandbox.run({ "/bin/cat" }, { policy = policy, cwd = "/", stdin = { file = "/nonexistent" } })
     assert.is_nil(result)

@@ -29,9 +29,10 @@ end
 
 describe("a process that the host forks", function()
   it("ends nothing of the host's when it collects its handles or closes its state", function()
-    local output = forking [[
-      local finished = 0
-      local run = start("echo ready; sleep 0.3; echo done", { on_finished = function() finished = finished + 1 end })
+    local output = forking([[
+      local finished, root = 0, %q
+      local run = start("echo ready; while ! [ -e " .. root .. "/go ]; do sleep 0.01; done; echo done",
+        { on_finished = function() finished = finished + 1 end })
       while run:output() ~= "ready\n" do run:wait(0.01) end
       local child = fork()
       if child == 0 then
@@ -43,8 +44,9 @@ describe("a process that the host forks", function()
       end
       assert(wait(child) == 0)
       assert(not run:poll())
+      io.open(root .. "/go", "w"):close()
       local result = run:wait()
-      print(result.status, finished, (result.output:gsub("\n", " ")))]]
+      print(result.status, finished, (result.output:gsub("\n", " ")))]], support.tempdir())
     assert.equal("exited\t1\tready done ", output)
   end)
 

@@ -436,7 +436,10 @@ local function begin(argv, given)
   local ok, problem = started:launch()
   if not ok then
     started:discard()
-    return unlaunched(problem, argv)
+    local _, failed = unlaunched(problem, argv)
+    -- Who has heard of the captures hears of the end.
+    if given.on_finished then call(self, given.on_finished, failed.result) end
+    return nil, failed
   end
   self._launched = true
   guard(self)
