@@ -1,8 +1,8 @@
 /*
- * Two programs are stacked, and the stricter answer wins (seccomp(2)).  The first has the
- * rules.  The second, a small one of our own, refuses by number what is newer than
- * libseccomp, and everything newer than this file: a system call that nobody has looked at
- * does not exist in the sandbox.  x32 numbers (bit 30 set) are too large for it.
+ * One program of two parts.  The first, a few instructions of our own, refuses by number what
+ * is newer than libseccomp, and everything newer than this file: a system call that nobody has
+ * looked at does not exist in the sandbox.  x32 numbers (bit 30 set) are too large for it.  What
+ * it lets pass goes on into the second, which has the rules.
  */
 #include "filter.h"
 
@@ -10,7 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include "../csrc/request.h"
@@ -27,39 +27,44 @@
 #define FILTER_FLAGS                                                                               \
 	(REQUEST_NET_SOCKETS | REQUEST_NET_TCP_ONLY | REQUEST_UNIX_SOCKETS | REQUEST_ALLOW_USERNS)
 
+enum { BY_NUMBER_MOST = 8 };
+
 /* What libseccomp does not know, by number: equal on every machine from 424 on. */
-static int install_by_number(unsigned flags)
+static unsigned put_by_number(struct sock_filter *program, unsigned flags)
 {
 	const unsigned open_tree_attr =
 		SECCOMP_RET_ERRNO | ((flags & REQUEST_ALLOW_USERNS) ? ENOSYS : EPERM);
-	struct sock_filter program[] = {
+	const struct sock_filter part[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 #if defined __aarch64__ || defined __arm__
 		/* 32-bit ARM keeps set_tls and others from 0xf0000 on. */
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x0f0000, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x0f0000, 4, 0),
 #endif
 		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, NEWEST_REVIEWED, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NR_OPEN_TREE_ATTR, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, open_tree_attr),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog filter = {
-		.len = sizeof program / sizeof *program,
-		.filter = program,
 	};
 
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+	_Static_assert(sizeof part / sizeof *part <= BY_NUMBER_MOST, "room for the first part");
+	memcpy(program, part, sizeof part);
+	return sizeof part / sizeof *part;
 }
 
-static int install_program(const struct filter *filter)
+/* Jumps are relative: the rules are the same behind anything that falls through into them. */
+static int install(const struct filter *rules, unsigned flags)
 {
-	const struct sock_fprog program = {
-		.len = (unsigned short)filter->count,
-		.filter = (struct sock_filter *)(uintptr_t)filter->instructions,
-	};
+	struct sock_filter instructions[BPF_MAXINSNS];
+	struct sock_fprog program = { .filter = instructions };
+	unsigned count;
 
+	if (rules->count > BPF_MAXINSNS - BY_NUMBER_MOST) {
+		errno = E2BIG;
+		return -1;
+	}
+	count = put_by_number(instructions, flags);
+	memcpy(instructions + count, rules->instructions, rules->count * sizeof *instructions);
+	program.len = (unsigned short)(count + rules->count);
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
@@ -72,7 +77,7 @@ int filter_install(unsigned flags)
 		wanted |= REQUEST_NET_SOCKETS;
 	for (i = 0; i < filter_count; i++)
 		if (filters[i].flags == wanted)
-			return install_program(&filters[i]) < 0 ? -1 : install_by_number(flags);
+			return install(&filters[i], flags);
 	errno = EINVAL; /* a combination that makes no sense */
 	return -1;
 }
