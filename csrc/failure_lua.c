@@ -31,12 +31,12 @@ static int to_string(lua_State *L)
 
 void failure_register(lua_State *L)
 {
-	if (luaL_newmetatable(L, FAILURE_METATABLE)) {
-		lua_pushcfunction(L, to_string);
-		lua_setfield(L, -2, "__tostring");
-		lua_pushliteral(L, FAILURE_METATABLE);
-		lua_setfield(L, -2, "__metatable");
-	}
+	/* Filled in any case: what failed half-way for want of memory may be tried again. */
+	luaL_newmetatable(L, FAILURE_METATABLE);
+	lua_pushcfunction(L, to_string);
+	lua_setfield(L, -2, "__tostring");
+	lua_pushliteral(L, FAILURE_METATABLE);
+	lua_setfield(L, -2, "__metatable");
 	lua_pop(L, 1);
 }
 
@@ -48,12 +48,17 @@ static void set_text(lua_State *L, const char *name, const char *text)
 	lua_setfield(L, -2, name);
 }
 
+void raise_memory(lua_State *L)
+{
+	lua_pushliteral(L, "not enough memory"); /* exists always: Lua keeps it for itself */
+	lua_error(L);
+	__builtin_unreachable();
+}
+
 void push_failure_table(lua_State *L, const struct failure *failure)
 {
-	if (failure->kind == FAILURE_MEMORY) {
-		luaL_error(L, "not enough memory");
-		return; /* never */
-	}
+	if (failure->kind == FAILURE_MEMORY)
+		raise_memory(L);
 	lua_createtable(L, 0, 6);
 	set_text(L, "kind", kinds[failure->kind]);
 	set_text(L, "message", failure->message);

@@ -72,7 +72,7 @@ static const char *take_string(lua_State *L, struct launch *launch, const char *
 		luaL_error(L, "bad field '%s' of a request (a string without NUL expected)", name);
 	copy = arena_copy(&launch->arena, text, length);
 	if (copy == NULL)
-		luaL_error(L, "not enough memory");
+		raise_memory(L);
 	lua_pop(L, 1);
 	return copy;
 }
@@ -101,7 +101,7 @@ static void list(lua_State *L, struct launch *launch, const char *name, struct w
 	}
 	lua_pop(L, 1);
 	if (out->exhausted)
-		luaL_error(L, "not enough memory");
+		raise_memory(L);
 }
 
 /* Seconds as nanoseconds: nil is 0; far beyond a lifetime, the number saturates. */

@@ -109,7 +109,7 @@ static int extend_method(lua_State *L)
 	lua_settop(L, 2);
 	extended = push_empty(L);
 	if (policy_copy(extended, policy) != 0)
-		return luaL_error(L, "not enough memory");
+		raise_memory(L);
 	if (policy_parse(L, 2, "extend", extended, &failure) != 0)
 		return push_failure(L, &failure);
 	lua_settop(L, 3);
@@ -146,7 +146,7 @@ static int equal(lua_State *L)
 	int same = a == NULL || b == NULL ? 0 : policy_equal(a, b);
 
 	if (same < 0)
-		return luaL_error(L, "not enough memory");
+		raise_memory(L);
 	lua_pushboolean(L, same);
 	return 1;
 }
@@ -172,13 +172,13 @@ void policy_register(lua_State *L)
 {
 	failure_register(L);
 	resolution_register(L);
-	if (luaL_newmetatable(L, POLICY_METATABLE)) {
-		compat_setfuncs(L, metamethods);
-		lua_newtable(L);
-		compat_setfuncs(L, methods);
-		lua_setfield(L, -2, "__index");
-		lua_pushliteral(L, POLICY_METATABLE);
-		lua_setfield(L, -2, "__metatable");
-	}
+	/* Filled in any case: what failed half-way for want of memory may be tried again. */
+	luaL_newmetatable(L, POLICY_METATABLE);
+	compat_setfuncs(L, metamethods);
+	lua_newtable(L);
+	compat_setfuncs(L, methods);
+	lua_setfield(L, -2, "__index");
+	lua_pushliteral(L, POLICY_METATABLE);
+	lua_setfield(L, -2, "__metatable");
 	lua_pop(L, 1);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "failure_lua.h"
 #include "glob.h"
 #include "number.h"
 #include "option.h"
@@ -20,7 +21,7 @@ struct parser {
 static void *need(struct parser *parser, void *memory)
 {
 	if (memory == NULL)
-		luaL_error(parser->L, "not enough memory");
+		raise_memory(parser->L);
 	return memory;
 }
 

@@ -400,13 +400,12 @@ static const luaL_Reg metamethods[] = {
 
 void resolution_register(lua_State *L)
 {
-	if (luaL_newmetatable(L, RESOLUTION_METATABLE)) {
-		compat_setfuncs(L, metamethods);
-		lua_newtable(L);
-		compat_setfuncs(L, methods);
-		lua_setfield(L, -2, "__index");
-		lua_pushliteral(L, RESOLUTION_METATABLE);
-		lua_setfield(L, -2, "__metatable");
-	}
+	luaL_newmetatable(L, RESOLUTION_METATABLE);
+	compat_setfuncs(L, metamethods);
+	lua_newtable(L);
+	compat_setfuncs(L, methods);
+	lua_setfield(L, -2, "__index");
+	lua_pushliteral(L, RESOLUTION_METATABLE);
+	lua_setfield(L, -2, "__metatable");
 	lua_pop(L, 1);
 }
