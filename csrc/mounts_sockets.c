@@ -70,6 +70,25 @@ static void remove_doubles(struct strings *list)
 	list->count = kept;
 }
 
+/* 1: NAME leads to a socket, which CANONICAL names; 0: to none; -1: memory is exhausted. */
+static int find_socket(const char *name, char canonical[PATH_MAX])
+{
+	struct stat status;
+
+	if (realpath(name, canonical) == NULL)
+		return errno == ENOMEM ? -1 : 0;
+	return lstat(canonical, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+static int cannot_list(struct failure *failure, int error)
+{
+	if (error == ENOMEM)
+		return failure_memory(failure);
+	return failure_unavailable(failure, "unix_sockets", "use unix_sockets = \"none\"",
+	                           "the host's unix sockets cannot be listed: /proc/net/unix: %s",
+	                           strerror(error));
+}
+
 int mounts_find_sockets(const struct strings *allowed, struct arena *arena, struct strings *out,
                         struct failure *failure)
 {
@@ -79,21 +98,19 @@ int mounts_find_sockets(const struct strings *allowed, struct arena *arena, stru
 	int result = 0;
 
 	if (file == NULL)
-		return failure_unavailable(failure, "unix_sockets", "use unix_sockets = \"none\"",
-		                           "the host's unix sockets cannot be listed: "
-		                           "/proc/net/unix: %s",
-		                           strerror(errno));
+		return cannot_list(failure, errno);
 	while (result == 0 && getline(&line, &size, file) >= 0) {
 		char canonical[PATH_MAX];
-		struct stat status;
 		const char *name = socket_name(line);
+		int found = name == NULL ? 0 : find_socket(name, canonical);
 
-		if (name == NULL || realpath(name, canonical) == NULL || lstat(canonical, &status) < 0 ||
-		    !S_ISSOCK(status.st_mode))
-			continue;
-		if (!contains(allowed, canonical) && append(out, &capacity, arena, canonical) < 0)
+		if (found < 0 || (found > 0 && !contains(allowed, canonical) &&
+		                  append(out, &capacity, arena, canonical) < 0))
 			result = failure_memory(failure);
 	}
+	/* A list that ends early would leave sockets in the view. */
+	if (result == 0 && !feof(file))
+		result = cannot_list(failure, errno);
 	free(line);
 	fclose(file);
 	remove_doubles(out);
