@@ -65,15 +65,19 @@ struct glob_machine;
 struct glob_machine *glob_machine_new(const struct globs *globs);
 void glob_machine_free(struct glob_machine *machine);
 
-/* The state before anything was read. */
+/* The state before anything was read; GLOB_NONE as below. */
 uint32_t glob_machine_start(struct glob_machine *machine);
 
-/* The state after LENGTH more BYTES; GLOB_NONE when memory is exhausted. */
+/* The state after LENGTH more BYTES; GLOB_NONE when there can be no more states. */
 uint32_t glob_machine_read(struct glob_machine *machine, uint32_t state, const char *bytes,
                            size_t length);
 
 /* The lowest number among the patterns that match what was read, or GLOB_NONE. */
 uint32_t glob_machine_match(const struct glob_machine *machine, uint32_t state, bool directory);
+
+/* Why there can be no more, where the globs are matched below DISPLAY; always -1. */
+int glob_machine_failure(const struct glob_machine *machine, const char *display,
+                         struct failure *failure);
 
 /* Whether nothing that follows can match any more. */
 bool glob_machine_dead(const struct glob_machine *machine, uint32_t state);

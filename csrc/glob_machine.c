@@ -31,6 +31,7 @@ struct glob_machine {
 	size_t table_size;
 	uint64_t *scratch; /* one set */
 	uint32_t *stack;
+	bool exhausted; /* memory was */
 };
 
 static bool has_byte(const struct glob_state *state, unsigned byte)
@@ -125,11 +126,13 @@ static bool make_room(struct glob_machine *machine)
 
 	if (machine->count < machine->room)
 		return true;
-	if (room > MACHINE_STATES_MAX || !make_larger(machine, room))
+	if (room > MACHINE_STATES_MAX)
 		return false;
-	table = calloc(room * 2, sizeof *table);
-	if (table == NULL)
+	table = make_larger(machine, room) ? calloc(room * 2, sizeof *table) : NULL;
+	if (table == NULL) {
+		machine->exhausted = true;
 		return false;
+	}
 	free(machine->table);
 	machine->table = table;
 	machine->table_size = room * 2;
@@ -265,6 +268,17 @@ uint32_t glob_machine_match(const struct glob_machine *machine, uint32_t state, 
 	const struct machine_state *at = &machine->states[state];
 
 	return directory ? at->directory_match : at->match;
+}
+
+int glob_machine_failure(const struct glob_machine *machine, const char *display,
+                         struct failure *failure)
+{
+	if (machine->exhausted)
+		return failure_memory(failure);
+	return failure_policy(failure,
+	                      "The deny globs cannot be matched below %s: the patterns are too "
+	                      "complex.",
+	                      display);
 }
 
 bool glob_machine_dead(const struct glob_machine *machine, uint32_t state)

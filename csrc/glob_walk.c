@@ -38,11 +38,7 @@ struct walker {
 
 static int too_expensive(struct walker *walker)
 {
-	return failure_policy(
-		walker->failure,
-		"The deny globs cannot be matched below %s: the patterns are too complex, "
-		"or memory is exhausted.",
-		walker->display);
+	return glob_machine_failure(walker->machine, walker->display, walker->failure);
 }
 
 static int unreadable(struct walker *walker, const char *path, int error)

@@ -190,7 +190,9 @@ static int match_remap(struct search *search, const struct globs *globs, const c
 	struct walk walk = { .node = search->base };
 	bool directory = search->base->kind == NODE_DIRECTORY;
 	uint32_t state, match = GLOB_NONE;
+	char text[PATH_MAX];
 	const char *written;
+	int result = 0;
 
 	if (machine == NULL)
 		return resolver_memory(resolver);
@@ -199,11 +201,11 @@ static int match_remap(struct search *search, const struct globs *globs, const c
 		state = glob_machine_read(machine, state, relative, strlen(relative));
 	if (state != GLOB_NONE)
 		match = glob_machine_match(machine, state, directory);
+	else
+		result = glob_machine_failure(machine, tree_text(search->root, text), resolver->failure);
 	glob_machine_free(machine);
-	if (state == GLOB_NONE)
-		return resolver_memory(resolver);
-	if (match == GLOB_NONE || is_covered(rule_at(search->base)))
-		return 0;
+	if (result != 0 || match == GLOB_NONE || is_covered(rule_at(search->base)))
+		return result;
 	written = tree_copy_text(search->base, &resolver->scratch);
 	return written == NULL ? resolver_memory(resolver) : mask(search, &walk, written, match);
 }
