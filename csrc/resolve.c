@@ -396,6 +396,17 @@ static int resolve_external(struct resolver *resolver)
 	return resolve_private_home(resolver);
 }
 
+/* A placeholder taken for a directory would be shown, and gone with the run that it belongs to. */
+static int cannot_see(struct resolver *resolver)
+{
+	if (resolver->unseen == ENOMEM)
+		return resolver_memory(resolver);
+	failure_policy(resolver->failure, "The policy cannot be resolved: %s.",
+	               strerror(resolver->unseen));
+	resolver->failure->errnum = resolver->unseen;
+	return -1;
+}
+
 int resolve(const struct policy *policy, const struct resolve_context *context,
             struct resolved *out, struct failure *failure)
 {
@@ -409,6 +420,8 @@ int resolve(const struct policy *policy, const struct resolve_context *context,
 		                                                   : resolve_rules(&resolver);
 	if (result == 0)
 		result = resolve_collect(&resolver);
+	if (result == 0 && resolver.unseen != 0)
+		result = cannot_see(&resolver);
 	tree_close(&resolver.overlay);
 	tree_close(&resolver.host);
 	arena_release(&resolver.scratch);

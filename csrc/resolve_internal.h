@@ -53,6 +53,7 @@ struct resolver {
 	struct node **workspace_roots; /* canonical; those that exist */
 	size_t workspace_root_count;
 	size_t note_room;
+	int unseen; /* errno where it could not be told whether a directory is a placeholder; or 0 */
 };
 
 /* Most functions return 0, or -1 with resolver->failure filled. */

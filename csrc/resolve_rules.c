@@ -1,5 +1,4 @@
 /* Candidates: placing rules on nodes, and which one counts where several meet. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -257,21 +256,17 @@ int resolver_place_path(struct resolver *resolver, const struct placing *placing
 
 /* ---- what stands there ---------------------------------------------------------- */
 
+/* Where this process lacks the means to find out, nothing is resolved: see `unseen`. */
 static bool is_empty(struct resolver *resolver, struct node *node)
 {
 	int fd = tree_open(resolver->view, node, O_RDONLY | O_DIRECTORY);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	bool empty = true;
+	int empty = fd < 0 ? -1 : claim_is_empty(fd);
 
-	if (directory == NULL) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	for (struct dirent *entry; empty && (entry = readdir(directory)) != NULL;)
-		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-	closedir(directory);
-	return empty;
+	if (empty < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+		resolver->unseen = errno;
+	if (fd >= 0)
+		close(fd);
+	return empty > 0;
 }
 
 static bool is_placeholder(struct resolver *resolver, struct node *node)

@@ -1,4 +1,5 @@
 /* Special rules: what each names on this host, for this cwd and environment. */
+#include <errno.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,13 +106,19 @@ static int passwd_home(struct resolver *resolver, const char **home)
 	struct passwd entry, *found = NULL;
 	size_t size = 16384;
 	char *buffer = arena_alloc(&resolver->scratch, size);
+	int error;
 
 	*home = NULL;
 	if (buffer == NULL)
 		return resolver_memory(resolver);
 	/* The buffer holds a record far longer than any path: one that does not fit is no home. */
-	if (getpwuid_r(geteuid(), &entry, buffer, size, &found) == 0 && found != NULL)
+	errno = 0;
+	error = getpwuid_r(geteuid(), &entry, buffer, size, &found);
+	if (found != NULL)
 		*home = found->pw_dir;
+	else if (error == ENOMEM || errno == ENOMEM)
+		/* Nobody found: that may be what a second database says after the first had no memory. */
+		return resolver_memory(resolver);
 	return 0;
 }
 

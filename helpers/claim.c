@@ -15,8 +15,7 @@ enum {
 	PAUSE_NS = 2000000,
 };
 
-/* 1: nothing but "." and ".." in it; 0: something; -1: errno. */
-static int is_empty(int directory)
+int claim_is_empty(int directory)
 {
 	_Alignas(struct entry) char buffer[1024];
 	long length, at;
@@ -115,7 +114,7 @@ static int take_once(struct claim *claim)
 	}
 	claim->device = status.st_dev;
 	claim->inode = status.st_ino;
-	return is_empty(claim->directory) == 1 ? CLAIM_HELD : CLAIM_EXISTED;
+	return claim_is_empty(claim->directory) == 1 ? CLAIM_HELD : CLAIM_EXISTED;
 }
 
 static void close_claim(struct claim *claim)

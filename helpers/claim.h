@@ -39,6 +39,9 @@ static inline bool claim_is_marked(const struct stat *status)
 	       status->st_uid == geteuid();
 }
 
+/* 1: nothing but "." and ".." in the directory; 0: something; -1: errno. Allocates nothing. */
+int claim_is_empty(int directory);
+
 enum { CLAIM_EXISTED, CLAIM_HELD };
 
 /*
