@@ -50,14 +50,17 @@ static int current_directory(lua_State *L)
 	return 1;
 }
 
-/* core.canonical(path) → what realpath(3) says, or nil */
+/* core.canonical(path) → what realpath(3) says, or nil where there is no such thing */
 static int canonical(lua_State *L)
 {
 	const char *path = luaL_checkstring(L, 1);
 	char *resolved = compat_newuserdata(L, PATH_MAX); /* what realpath(3) wants */
 
-	if (realpath(path, resolved) == NULL)
+	if (realpath(path, resolved) == NULL) {
+		if (errno == ENOMEM)
+			raise_memory(L);
 		return 0;
+	}
 	lua_pushstring(L, resolved);
 	return 1;
 }

@@ -107,6 +107,8 @@ int guard_list(const char *directory, struct arena *arena, struct strings *out,
 	/* Who may not even search it cannot use what is in it. */
 	if (stream == NULL && errno == EACCES && faccessat(AT_FDCWD, directory, X_OK, AT_EACCESS) < 0)
 		return 0;
+	if (stream == NULL && errno == ENOMEM)
+		return failure_memory(failure);
 	if (stream == NULL)
 		return failure_policy(failure,
 		                      "what is in '%s' cannot be kept writable while nothing may be added "

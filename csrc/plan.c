@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,15 +133,17 @@ static const char *find_launcher(struct planning *p)
 
 	for (i = 0; i < p->context->launcher_count; i++) {
 		const char *path = p->context->launchers[i];
-		char *canonical;
-		bool writable;
+		char canonical[PATH_MAX];
 
 		if (access(path, X_OK) < 0)
 			continue;
-		canonical = realpath(path, NULL);
-		writable = canonical == NULL || is_writable_inside(p, canonical);
-		free(canonical);
-		if (!writable)
+		if (realpath(path, canonical) == NULL) {
+			if (errno != ENOMEM)
+				continue;
+			failure_set_memory(p->failure);
+			return NULL;
+		}
+		if (!is_writable_inside(p, canonical))
 			return path;
 		if (p->context->launcher_named) {
 			failure_policy(p->failure,
