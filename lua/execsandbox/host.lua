@@ -31,16 +31,28 @@ function host.proc_mountable(probe)
     local masked = proc_is_masked()
     if masked == nil then return true end -- not known now: bubblewrap will say so if not
     mountable = true -- what the probe itself assumes
-    if masked then mountable = probe() end
+    if masked then
+      local ok, answer = pcall(probe)
+      mountable = nil
+      if not ok then error(answer, 0) end
+      mountable = answer
+    end
   end
   return mountable
 end
 
+local ENOENT = 2 -- errno(3), the same on every Linux
+
 -- AppArmor may take the capabilities from what bubblewrap starts (profile "unpriv_bwrap").
+-- nil where it cannot be told.
 local function apparmor_is_on()
-  local file = io.open "/sys/module/apparmor/parameters/enabled"
-  local text = file and file:read "*l"
-  if file then file:close() end
+  local file, _, errno = io.open "/sys/module/apparmor/parameters/enabled"
+  if not file then
+    if errno == ENOENT then return false end
+    return nil
+  end
+  local text = file:read "*l"
+  file:close()
   return text == "Y"
 end
 
@@ -50,8 +62,11 @@ local own_view
 -- PROBE() tries it for real, and is only called where there is a doubt.
 function host.own_view(probe)
   if own_view == nil then
-    own_view = core.mount_calls()
-    if own_view and apparmor_is_on() then own_view = probe() end
+    local on = apparmor_is_on()
+    if on == nil then return core.mount_calls() end -- not known now: the launch will say so if not
+    local can = core.mount_calls()
+    if can and on then can = probe() end
+    own_view = can
   end
   return own_view
 end

@@ -3,8 +3,13 @@
 local protect = {}
 
 local function yields_through_pcall()
-  local co = coroutine.create(function() pcall(coroutine.yield) end)
-  return coroutine.resume(co) and coroutine.status(co) == "suspended"
+  local co = coroutine.create(function() return pcall(coroutine.yield) end)
+  local ok, yielded, problem = coroutine.resume(co)
+  if coroutine.status(co) == "suspended" then return true end
+  -- It must be the yield that failed, and not for want of memory: the answer is kept.
+  if not ok then error(yielded, 0) end
+  if problem == "not enough memory" then error(problem, 0) end
+  return false
 end
 
 --- Whether a function called by `pcall` can yield: not in Lua 5.1.
