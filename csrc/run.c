@@ -35,6 +35,7 @@ struct run *run_push(lua_State *L)
 	memset(run, 0, sizeof *run);
 	run->control = run->request = run->input = run->writer = -1;
 	run->ready = READY_NONE;
+	run->owner = getpid();
 	luaL_getmetatable(L, RUN);
 	lua_setmetatable(L, -2);
 	return run;
@@ -253,7 +254,11 @@ static void hear(struct run *run)
 	while (run->state == RUN_RUNNING) {
 		ssize_t length = recv(run->control, &record, sizeof record, MSG_DONTWAIT);
 
-		if (length < 0 && errno == EINTR)
+		/*
+		 * A helper that ends before it has read what was sent to it resets the connection,
+		 * which is told once and before what it had sent itself (unix(7)).
+		 */
+		if (length < 0 && (errno == EINTR || errno == ECONNRESET))
 			continue;
 		if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
@@ -657,8 +662,12 @@ static int collect(lua_State *L)
 	size_t i;
 
 	/* A process that the host forked has copies of everything, and ends nothing. */
-	if (run->owner == getpid())
+	if (run->owner == getpid()) {
+		/* Never launched: nobody was handed the files (an error came between). */
+		for (i = 0; run->state == RUN_IDLE && i < 2; i++)
+			stream_remove(run->streams[i]);
 		run_end(run);
+	}
 	close_descriptors(run);
 	release_claims(run);
 	free(run->program);

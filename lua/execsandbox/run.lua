@@ -430,8 +430,9 @@ local function begin(argv, given)
   if not started then return unlaunched(output, argv) end
   local self = setmetatable({
     _core = started, _captures = { output, error_output }, _options = given, _argv = argv,
-    _delivered = { 0, 0 }, _ticked = true, _backend = started:backend(),
+    _delivered = { 0, 0 }, _ticked = true, _backend = started:backend(), _launched = false,
   }, Run)
+  guard(self) -- all that takes memory comes before the launch
   announce(self)
   local ok, problem = started:launch()
   if not ok then
@@ -442,7 +443,6 @@ local function begin(argv, given)
     return nil, failed
   end
   self._launched = true
-  guard(self)
   return self
 end
 
