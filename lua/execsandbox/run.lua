@@ -439,7 +439,7 @@ local function begin(argv, given)
     started:discard()
     local _, failed = unlaunched(problem, argv)
     -- Who has heard of the captures hears of the end.
-    if given.on_finished then call(self, given.on_finished, failed.result) end
+    if given.on_capture_created and given.on_finished then call(self, given.on_finished, failed.result) end
     return nil, failed
   end
   self._launched = true
