@@ -16,6 +16,7 @@
 #include "home_place.h"
 #include "launch.h"
 #include "policy_lua.h"
+#include "policy_parts.h"
 #include "run.h"
 
 __attribute__((visibility("default"))) int luaopen_execsandbox_core(lua_State *L);
@@ -99,6 +100,16 @@ static int mount_calls(lua_State *L)
 	return 1;
 }
 
+/* core.network(policy) → its mode, and whether it is the filtering proxy's */
+static int network(lua_State *L)
+{
+	const struct policy *policy = policy_check(L, 1);
+
+	lua_pushstring(L, policy_network_words[policy->network]);
+	lua_pushboolean(L, policy->network_filtering);
+	return 2;
+}
+
 static const luaL_Reg functions[] = { { "policy", policy_new },
 	                                  { "prepare", launch_prepare },
 	                                  { "plan", launch_plan },
@@ -114,6 +125,7 @@ static const luaL_Reg functions[] = { { "policy", policy_new },
 	                                  { "library", library },
 	                                  { "secure", secure },
 	                                  { "mount_calls", mount_calls },
+	                                  { "network", network },
 	                                  { NULL, NULL } };
 
 int luaopen_execsandbox_core(lua_State *L)

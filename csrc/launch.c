@@ -12,8 +12,10 @@
 #include "descriptor.h"
 #include "failure_lua.h"
 #include "input.h"
+#include "network.h"
 #include "plan.h"
 #include "policy_lua.h"
+#include "proxies.h"
 #include "request_build.h"
 #include "run.h"
 
@@ -28,6 +30,7 @@ struct launch {
 	struct plan_context context;
 	struct words argv;
 	struct words environment;
+	struct proxies proxies;
 };
 
 static int collect(lua_State *L)
@@ -143,11 +146,15 @@ static void read_context(lua_State *L, struct launch *launch)
 	context->helper = string(L, launch, "helper", true);
 	context->helper_named = flag(L, "helper_named");
 	context->launcher_named = flag(L, "launcher_named");
+	context->filter_program = string(L, launch, "filter_program", false);
 	context->proc_mountable = flag(L, "proc_mountable");
 	context->own_view = flag(L, "own_view");
 	list(L, launch, "launchers", &launchers);
 	context->launchers = launchers.items;
 	context->launcher_count = launchers.count;
+	lua_getfield(L, REQUEST_ARGUMENT, "proxies");
+	proxies_read(L, &launch->arena, &launch->proxies);
+	context->proxy_count = launch->proxies.count;
 }
 
 /* luaL_error, in a form that says that it does not return. */
@@ -285,6 +292,11 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 		input.inner_path = plan->bwrap.inner_path;
 		input.mounts = &plan->mounts;
 	}
+	if (plan->flags & REQUEST_PROXY) {
+		input.proxies = launch->proxies.items;
+		input.proxy_count = launch->proxies.count;
+		input.filter_program = launch->context.filter_program;
+	}
 	input.argv = &launch->argv;
 	input.environment = &launch->environment;
 	input.cwd = plan->cwd;
@@ -307,6 +319,18 @@ static int build_request(lua_State *L, struct launch *launch, struct run *run,
 	return 0;
 }
 
+/* What the filtering proxy is told, and tells. */
+static int open_network(lua_State *L, struct launch *launch, struct run *run,
+                        struct failure *failure)
+{
+	const char *nameservers = string(L, launch, "nameservers", false);
+
+	if (launch->context.filter_program == NULL)
+		return 0;
+	return network_open(&run->network, policy_check(L, POLICY_ARGUMENT),
+	                    nameservers == NULL ? "" : nameservers, failure);
+}
+
 int launch_prepare(lua_State *L)
 {
 	struct failure failure;
@@ -322,7 +346,7 @@ int launch_prepare(lua_State *L)
 	captures[1] = capture_push(L);
 	if (open_streams(L, launch, run, &failure) < 0 || open_input(L, run, &failure) < 0 ||
 	    remember_claims(run, &launch->plan.mounts, &failure) < 0 ||
-	    build_request(L, launch, run, &failure) < 0) {
+	    open_network(L, launch, run, &failure) < 0 || build_request(L, launch, run, &failure) < 0) {
 		for (i = 0; i < 2; i++)
 			stream_remove(run->streams[i]);
 		return push_failure(L, &failure);

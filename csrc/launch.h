@@ -20,6 +20,8 @@ void launch_register(lua_State *L);
  *   interval = seconds between ticks, or nil
  *   input = string, or input_file = absolute path, or input_inherit or input_pipe = true, or none
  *   capture_directory = existing directory for the capture files
+ *   proxies = list as in proxies.h, or nil
+ *   filter_program = absolute path, nameservers = string or nil: for a filtering proxy
  */
 int launch_prepare(lua_State *L);
 

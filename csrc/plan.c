@@ -102,9 +102,13 @@ static int plan_network(struct planning *p)
 	case NETWORK_PROXY_ONLY:
 		break;
 	}
-	return failure_unavailable(p->failure, "network_proxy_only",
-	                           "use network = \"isolated\" or \"enabled\"",
-	                           "the bwrap backend has no managed proxy in this version");
+	if (p->context->proxy_count == 0)
+		return failure_unavailable(p->failure, "network_proxy_only",
+		                           "use network = \"isolated\" or \"enabled\"",
+		                           "there is no proxy for this run");
+	/* Nothing but TCP, whose only ways out are the listeners of the proxies. */
+	p->plan->flags |= REQUEST_NET_TCP_ONLY | REQUEST_PROXY;
+	return 0;
 }
 
 /* ---- programs -------------------------------------------------------------------- */
@@ -123,6 +127,13 @@ static int check_helper(struct planning *p)
 		                      "EXECSANDBOX_HELPER names '%s', which the policy lets the command "
 		                      "write: it could replace what contains it",
 		                      p->context->helper);
+	/* The filtering proxy is the one beside it. */
+	if (p->context->helper_named && p->context->filter_program != NULL &&
+	    is_writable_inside(p, p->context->filter_program))
+		return failure_policy(p->failure,
+		                      "'%s', beside what EXECSANDBOX_HELPER names, is a file that the "
+		                      "policy lets the command write: it could replace what contains it",
+		                      p->context->filter_program);
 	return 0;
 }
 

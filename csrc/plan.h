@@ -18,9 +18,11 @@
 /* What a plan depends on besides the policy. Strings are the caller's. */
 struct plan_context {
 	struct resolve_context resolve;
-	const char *helper;     /* absolute path */
-	bool helper_named;      /* it was named by the environment */
-	const char **launchers; /* absolute paths where bubblewrap may be, best first */
+	const char *helper;         /* absolute path */
+	bool helper_named;          /* it was named by the environment */
+	const char *filter_program; /* absolute path of the filtering proxy, or NULL */
+	size_t proxy_count;         /* how many the request has */
+	const char **launchers;     /* absolute paths where bubblewrap may be, best first */
 	size_t launcher_count;
 	bool launcher_named; /* the only one, and named by the environment */
 	bool own_view;       /* the inner stage can mount on this host */

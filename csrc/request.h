@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define REQUEST_MAGIC 0x58424f58u
-#define REQUEST_VERSION 2u
+#define REQUEST_VERSION 3u
 
 /* Descriptors the supervisor is started with. 0, 1 and 2 are /dev/null. */
 enum {
@@ -60,6 +60,7 @@ enum request_flag {
 	REQUEST_CGROUP_PROCESSES = 1 << 11, /* limits[processes] by a pids cgroup, required */
 	REQUEST_PROGRESS = 1 << 12,         /* the core wants RECORD_PROGRESS */
 	REQUEST_VIEW = 1 << 13,             /* inner: the view is still to be built, of `mounts` */
+	REQUEST_PROXY = 1 << 14,            /* inner: listens for `proxies`, and hands that out */
 };
 
 enum request_limit {
@@ -143,6 +144,33 @@ struct request_check {
 	uint64_t inode;
 };
 
+/*
+ * A way out of a network namespace of the sandbox's own: a loopback address in there, where
+ * the inner stage listens.  The listening sockets go to the supervisor before the command
+ * starts.  Addresses have the form of IPv6, those of IPv4 mapped (RFC 4291, 2.5.5.2), and
+ * ports the host's byte order.
+ */
+enum proxy_kind {
+	PROXY_RELAY,  /* the supervisor connects what comes to the proxy at `outside` */
+	PROXY_FILTER, /* the program `filter_program` gets the socket (filter_wire.h) */
+};
+
+enum proxy_flag {
+	PROXY_OPTIONAL = 1 << 0, /* where there is no such address inside, it goes without */
+};
+
+enum { PROXIES_MOST = 128, PROXY_ADDRESSES = 2 };
+
+struct request_proxy {
+	uint32_t kind;  /* enum proxy_kind */
+	uint32_t flags; /* enum proxy_flag */
+	uint8_t inside[16];
+	uint8_t outside[PROXY_ADDRESSES][16]; /* tried in this order */
+	uint16_t inside_port;
+	uint16_t outside_port;
+	uint32_t outside_count; /* 0 for PROXY_FILTER */
+};
+
 struct request {
 	uint32_t magic;
 	uint32_t version;
@@ -174,6 +202,10 @@ struct request {
 	uint32_t inner_path; /* offset of the path by which the launcher can execute INNER_PROGRAM;
 	                        0: /proc/self/fd/8 (for roots without a /proc) */
 	uint32_t home;       /* offset of the canonical path of a direct run's private home; 0: none */
+	uint32_t proxy_count;
+	uint32_t proxies;        /* offset of struct request_proxy[proxy_count], aligned to 8 */
+	uint32_t filter_program; /* offset of its absolute path, where there is a PROXY_FILTER */
+	uint32_t pad;
 };
 
 /* Descriptors that the launcher (and through it the inner stage) is started with. */
@@ -234,7 +266,7 @@ struct record_finished {
 	uint64_t max_rss_bytes;
 	struct record_stream streams[2];
 	char stage[32];  /* launch-failed: "backend", "claim", "verify", "filter", "limits",
-	                         "cwd", "find-program", "exec", "supervisor", … */
+	                         "proxy", "cwd", "find-program", "exec", "supervisor", … */
 	char text[4096]; /* launch-failed: a sentence or the launcher's own words */
 };
 
@@ -245,6 +277,8 @@ enum command_type {
 	COMMAND_CANCEL,     /* end the run: TERM, kill_grace, KILL */
 	COMMAND_END,        /* end the run: KILL, and report */
 	COMMAND_PROGRESS,   /* the last RECORD_PROGRESS was read: another may be sent */
+	COMMAND_FILTER,     /* the first one, where there is a PROXY_FILTER: its configuration and
+	                       its report (filter_wire.h) come along, as SCM_RIGHTS in this order */
 };
 
 struct command {

@@ -216,6 +216,21 @@ static void put_mounts(struct block *block, struct request *header, const struct
 	header->claim_count = (uint32_t)claims;
 }
 
+static void put_proxies(struct block *block, struct request *header,
+                        const struct request_input *input)
+{
+	size_t size = input->proxy_count * sizeof *input->proxies;
+
+	if (input->proxy_count == 0)
+		return;
+	header->proxies = reserve(block, size);
+	header->proxy_count = (uint32_t)input->proxy_count;
+	if (!block->failed)
+		memcpy(block->bytes + header->proxies, input->proxies, size);
+	if (input->filter_program != NULL)
+		header->filter_program = put_string(block, input->filter_program);
+}
+
 static void fill(struct block *block, const struct request_input *input)
 {
 	struct request header = input->fixed;
@@ -236,6 +251,7 @@ static void fill(struct block *block, const struct request_input *input)
 		put_mounts(block, &header, input->mounts);
 	if (input->mounts != NULL && (header.flags & REQUEST_VIEW))
 		put_view(block, &header, input->mounts);
+	put_proxies(block, &header, input);
 	if (block->failed)
 		return;
 	header.size = (uint32_t)block->length;

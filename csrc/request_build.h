@@ -17,6 +17,9 @@ struct request_input {
 	const char *cwd;
 	const char *inner_path; /* NULL: by descriptor */
 	const char *home;       /* of a direct run, to be made; NULL: none */
+	const char *filter_program; /* NULL: no filtering proxy */
+	const struct request_proxy *proxies;
+	size_t proxy_count;
 };
 
 /*

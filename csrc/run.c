@@ -36,6 +36,7 @@ struct run *run_push(lua_State *L)
 	run->control = run->request = run->input = run->writer = -1;
 	run->ready = READY_NONE;
 	run->owner = getpid();
+	run->network = NETWORK_NONE;
 	luaL_getmetatable(L, RUN);
 	lua_setmetatable(L, -2);
 	return run;
@@ -307,6 +308,7 @@ static void close_descriptors(struct run *run)
 {
 	close_prepared(run);
 	close_writer(run);
+	network_close(&run->network);
 	ready_close(&run->ready);
 	if (run->control >= 0)
 		close(run->control);
@@ -326,6 +328,8 @@ static int open_control(struct run *run, int *theirs, struct failure *failure)
 	if (run->control < 0)
 		return failure_execution(failure, "helper", errno, "cannot keep a socket: %s",
 		                         strerror(errno));
+	if (network_send(&run->network, run->control, failure) < 0)
+		return -1;
 	return ready_open(&run->ready, run->control, run->interval, run->writer, failure);
 }
 
@@ -597,6 +601,8 @@ static int method_record(lua_State *L)
 	set_seconds(L, "user_seconds", finished->user_ns);
 	set_seconds(L, "system_seconds", finished->system_ns);
 	set_integer(L, "max_rss_bytes", finished->max_rss_bytes);
+	network_push(L, &run->network);
+	lua_setfield(L, -2, "network");
 	if (run->state == RUN_LOST) {
 		lua_pushliteral(L, "helper");
 		lua_setfield(L, -2, "stage");

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "compat.h"
+#include "network.h"
 #include "ready.h"
 #include "request.h"
 #include "stream.h"
@@ -23,24 +24,25 @@ enum run_state {
 
 struct run {
 	enum run_state state;
-	int control;         /* -1: closed */
-	struct ready ready;  /* what there is to wait for */
-	uint64_t interval;   /* nanoseconds between ticks; 0: none */
-	int request;         /* prepared, until launch: the request; -1: none */
-	int input;           /* prepared, until launch: what the command reads; -1: nothing */
-	int writer;          /* of the pipe to the command's standard input; -1: none, or closed */
-	bool awaited;        /* somebody sleeps until there is room in it: go on telling */
-	const char *backend; /* its name; static */
-	char *program;       /* path of the helper; owned */
-	bool leave;          /* descendants may outlive the command, and the helper stays with them */
-	pid_t owner;         /* the process that launched it, not one that was forked since */
-	pid_t helper;        /* 0: none, or reaped */
-	pid_t command;       /* 0: not yet known */
-	bool closed;         /* the host ended the run itself */
-	bool interrupted;    /* the caller gave up: a cancelled run reports "interrupted" */
-	bool reported;       /* `finished` is filled */
-	int64_t launched;    /* when, by now_milliseconds */
-	int64_t orphaned;    /* likewise: when the helper was found to be gone */
+	int control;            /* -1: closed */
+	struct ready ready;     /* what there is to wait for */
+	uint64_t interval;      /* nanoseconds between ticks; 0: none */
+	int request;            /* prepared, until launch: the request; -1: none */
+	int input;              /* prepared, until launch: what the command reads; -1: nothing */
+	int writer;             /* of the pipe to the command's standard input; -1: none, or closed */
+	struct network network; /* of a filtering proxy */
+	bool awaited;           /* somebody sleeps until there is room in it: go on telling */
+	const char *backend;    /* its name; static */
+	char *program;          /* path of the helper; owned */
+	bool leave;       /* descendants may outlive the command, and the helper stays with them */
+	pid_t owner;      /* the process that launched it, not one that was forked since */
+	pid_t helper;     /* 0: none, or reaped */
+	pid_t command;    /* 0: not yet known */
+	bool closed;      /* the host ended the run itself */
+	bool interrupted; /* the caller gave up: a cancelled run reports "interrupted" */
+	bool reported;    /* `finished` is filled */
+	int64_t launched; /* when, by now_milliseconds */
+	int64_t orphaned; /* likewise: when the helper was found to be gone */
 	struct record_finished finished;
 	struct stream *streams[2]; /* references; the second is NULL when merged */
 	char *home;    /* private, of a direct run, to remove if the helper is lost; owned; or NULL */

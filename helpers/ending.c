@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "protocol.h"
+#include "proxies.h"
 #include "stage.h"
 #include "sweep.h"
 
@@ -39,6 +40,8 @@ void ending_reaped(void *context, pid_t pid, int status, const struct rusage *us
 	(void)usage;
 	if (pid == self->launcher)
 		self->launcher = 0;
+	else if (pid == self->filter)
+		self->filter = 0;
 	else if (self->sweeping && pid != self->stage && pid != self->command && WIFSIGNALED(status) &&
 	         WTERMSIG(status) == SIGKILL)
 		self->finished.descendants_killed++;
@@ -102,6 +105,7 @@ void ending_stop(struct supervisor *self, enum ending ending)
 	self->stopping = true;
 	self->finished.ending = ending;
 	self->timeout_at = NEVER;
+	proxies_cut(self);
 	if (!self->hello || self->view.request->kill_grace_ns == 0) {
 		ending_now(self);
 		return;
@@ -119,6 +123,7 @@ void ending_cut(struct supervisor *self)
 		self->finished.ending = ENDING_CANCELLED;
 	}
 	self->timeout_at = NEVER;
+	proxies_cut(self);
 	ending_now(self);
 }
 
@@ -129,6 +134,7 @@ void ending_host_gone(struct supervisor *self)
 	self->control = -1;
 	if (self->left)
 		return; /* what stays was meant to */
+	proxies_cut(self);
 	self->stopping = true;
 	self->timeout_at = NEVER;
 	self->end_sent = false;

@@ -9,7 +9,10 @@
 __attribute__((format(printf, 4, 5))) void ending_fail(struct supervisor *self, const char *stage,
                                                        int errnum, const char *format, ...);
 
-/* Timeout, cancel: TERM, the grace, KILL. A second one does not prolong the grace of the first. */
+/*
+ * Timeout, cancel: connections outside are closed; TERM, the grace, KILL.  A second one does
+ * not prolong the grace of the first.
+ */
 void ending_stop(struct supervisor *self, enum ending ending);
 
 /* As a cancel, but without any grace, also where one is running. */

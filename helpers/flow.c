@@ -199,6 +199,9 @@ static void end(struct flow *flow)
 		give_back(flow->set, &flow->ways[number]);
 		if (flow->reset)
 			make_reset(side->fd);
+		else
+			/* Closing alone is a reset where something was not read, here on this side. */
+			shutdown(side->fd, SHUT_WR);
 		watch_close(flow->set, side->fd);
 		side->fd = -1;
 	}
@@ -502,10 +505,11 @@ bool flow_set_busy(const struct flow_set *set)
 	return set->busy != NULL || set->retired != NULL;
 }
 
-void flow_set_turn(struct flow_set *set, int timeout)
+bool flow_set_turn(struct flow_set *set, int timeout)
 {
+	bool busy = flow_set_busy(set);
 	struct epoll_event events[EVENTS];
-	int number, count = epoll_wait(set->epoll, events, EVENTS, flow_set_busy(set) ? 0 : timeout);
+	int number, count = epoll_wait(set->epoll, events, EVENTS, busy ? 0 : timeout);
 
 	for (number = 0; number < count; number++) {
 		struct watch *watch = events[number].data.ptr;
@@ -515,4 +519,5 @@ void flow_set_turn(struct flow_set *set, int timeout)
 	}
 	run_busy(set);
 	tell_retired(set);
+	return busy || count > 0;
 }

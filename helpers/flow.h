@@ -53,9 +53,9 @@ bool flow_set_busy(const struct flow_set *set);
 /*
  * Waits at most TIMEOUT milliseconds (-1: for ever; 0: not at all; also not where it is
  * busy), calls `ready` of all whose events came, moves the bytes of the flows, each of them
- * its share, and tells who retired.
+ * its share, and tells who retired.  Returns whether there was anything to do.
  */
-void flow_set_turn(struct flow_set *set, int timeout);
+bool flow_set_turn(struct flow_set *set, int timeout);
 
 /* Watches FD for EVENTS (epoll_ctl(2)), or changes them. Returns 0, or -1 with errno. */
 int watch_set(struct flow_set *set, struct watch *watch, int fd, uint32_t events);
@@ -123,8 +123,9 @@ int flow_begin(struct flow_set *set, struct flow *flow, int first, int second);
 int flow_push(struct flow *flow, int from, const void *bytes, size_t length);
 
 /*
- * Ends FLOW now, with ERRNUM: both sockets are closed (reset, where it is not 0), and `over`
- * is called at the end of the turn.  Nothing where it has ended already.
+ * Ends FLOW now, with ERRNUM: both sockets are closed (reset, where it is not 0; else whoever
+ * reads there comes to an end of file), and `over` is called at the end of the turn.  Nothing
+ * where it has ended already.
  */
 void flow_end(struct flow *flow, int errnum);
 

@@ -23,6 +23,7 @@
 #include "command.h"
 #include "filter.h"
 #include "home.h"
+#include "listeners.h"
 #include "protocol.h"
 #include "request_view.h"
 #include "scope.h"
@@ -305,6 +306,25 @@ static void lock_sandbox(struct inner *inner)
 		fail(inner, "filter", errno, "the system call filter");
 }
 
+/* Before the view: meanwhile the supervisor does what it has to. */
+static void hand_out_listeners(struct inner *inner)
+{
+	char text[512];
+
+	if ((inner->view.request->flags & REQUEST_PROXY) &&
+	    listeners_hand_out(&inner->view, INNER_CONTROL, text, sizeof text) < 0)
+		fail(inner, "proxy", errno, text);
+}
+
+/* And once they are served: nothing that the command does comes to nothing. */
+static void await_proxies(struct inner *inner)
+{
+	struct order go;
+
+	if (inner->view.request->flags & REQUEST_PROXY)
+		await(inner, ORDER_GO, &go, sizeof go);
+}
+
 static void verify(struct inner *inner)
 {
 	unsigned flags = inner->view.request->flags;
@@ -452,8 +472,10 @@ int inner_main(void)
 		fail(&inner, "supervisor", ENOMEM, "memory");
 	if (request_has(&inner.view, REQUEST_CGROUP_PROCESSES))
 		await(&inner, ORDER_GO, &go, sizeof go);
+	hand_out_listeners(&inner);
 	verify(&inner);
 	enter_directory(&inner);
+	await_proxies(&inner);
 	lock_sandbox(&inner);
 	start_command(&inner);
 	watch(&inner);

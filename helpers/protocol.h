@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "request.h"
+
 enum message_type {
 	MESSAGE_HELLO = 1, /* the inner stage runs: the launcher has done its work */
 	MESSAGE_STARTING,  /* sent by the command's own process just before its exec */
@@ -17,6 +19,8 @@ enum message_type {
 	MESSAGE_FAILED,    /* stage, errnum, text: nothing was started */
 	MESSAGE_EXITED,    /* value is the command's wait status; alone: nothing else is left
 	                      and the inner stage is gone with this message */
+	MESSAGE_LISTENERS, /* SCM_RIGHTS: value sockets that listen for the request's proxies, in
+	                      their order; text[i] is 1 where that of proxy i is among them */
 	MESSAGE_ENDED,     /* value processes besides the command were killed; all are gone */
 };
 
@@ -35,11 +39,13 @@ struct message {
 
 enum order_type {
 	ORDER_SETTINGS = 1, /* waits in the socket when the inner stage starts */
-	ORDER_GO,           /* the cgroup is in place */
+	ORDER_GO,           /* the cgroup is in place; once more: the listeners are */
 	ORDER_TERMINATE,    /* TERM to everything but the inner stage */
 	ORDER_SIGNAL,       /* value to the command's process group */
 	ORDER_END,          /* KILL everything, report, exit */
 };
+
+_Static_assert(sizeof((struct message *)0)->text >= PROXIES_MOST, "one byte for each");
 
 struct order {
 	uint32_t type; /* enum order_type */

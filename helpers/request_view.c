@@ -1,5 +1,6 @@
 #include "request_view.h"
 
+#include <netinet/in.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,7 +12,7 @@ enum {
 	EMPTY_FILES_MOST = 1 << 20,
 };
 
-#define KNOWN_FLAGS (((unsigned)REQUEST_VIEW << 1) - 1)
+#define KNOWN_FLAGS (((unsigned)REQUEST_PROXY << 1) - 1)
 
 /* Whether COUNT elements of SIZE bytes at OFFSET lie in the request, after its header. */
 static bool inside(const struct request_view *view, uint32_t offset, uint64_t count, uint64_t size)
@@ -190,6 +191,54 @@ static bool checks_ok(const struct request_view *view)
 	return true;
 }
 
+/* 127.0.0.0/8 or ::1: no other address is ever listened at, or dialled. */
+static bool is_loopback(const uint8_t *bytes)
+{
+	struct in6_addr address;
+
+	memcpy(&address, bytes, sizeof address);
+	return IN6_IS_ADDR_LOOPBACK(&address) || (IN6_IS_ADDR_V4MAPPED(&address) && bytes[12] == 127);
+}
+
+static bool proxy_ok(const struct request_view *view, const struct request_proxy *proxy)
+{
+	uint32_t number;
+
+	if (proxy->flags & ~(unsigned)PROXY_OPTIONAL)
+		return false;
+	if (!is_loopback(proxy->inside) || proxy->inside_port == 0)
+		return false;
+	if (proxy->kind == PROXY_FILTER)
+		return proxy->outside_count == 0 && path_ok(view, view->request->filter_program);
+	if (proxy->kind != PROXY_RELAY || proxy->outside_port == 0 || proxy->outside_count == 0 ||
+	    proxy->outside_count > PROXY_ADDRESSES)
+		return false;
+	for (number = 0; number < proxy->outside_count; number++)
+		if (!is_loopback(proxy->outside[number]))
+			return false;
+	return true;
+}
+
+static bool proxies_ok(const struct request_view *view)
+{
+	const struct request *request = view->request;
+	uint64_t length = (uint64_t)request->proxy_count * sizeof(struct request_proxy);
+	uint32_t number;
+
+	if (((request->flags & REQUEST_PROXY) != 0) != (request->proxy_count > 0))
+		return false;
+	if (request->proxy_count == 0)
+		return true;
+	if (request->proxy_count > PROXIES_MOST || (request->flags & REQUEST_DIRECT) ||
+	    !array_ok(view, request->proxies, request->proxy_count, sizeof(struct request_proxy)) ||
+	    !apart_from_completed(view, request->proxies, length))
+		return false;
+	for (number = 0; number < request->proxy_count; number++)
+		if (!proxy_ok(view, &request_proxies(view)[number]))
+			return false;
+	return true;
+}
+
 static const char *inspect(const struct request_view *view)
 {
 	const struct request *request = view->request;
@@ -218,6 +267,8 @@ static const char *inspect(const struct request_view *view)
 		return "the request's checks are malformed";
 	if (!mounts_ok(view))
 		return "the request's mounts are malformed";
+	if (!proxies_ok(view))
+		return "the request's proxies are malformed";
 	return NULL;
 }
 
@@ -261,6 +312,11 @@ const char *request_bytes(const struct request_view *view, const struct request_
 const struct request_claim *request_claims(const struct request_view *view)
 {
 	return (const void *)((const char *)view->request + view->request->claims);
+}
+
+const struct request_proxy *request_proxies(const struct request_view *view)
+{
+	return (const void *)((const char *)view->request + view->request->proxies);
 }
 
 struct request_mount *request_mounts(const struct request_view *view)

@@ -31,6 +31,7 @@ const char *request_string(const struct request_view *view, uint32_t offset);
 const char *request_bytes(const struct request_view *view, const struct request_list *list);
 
 const struct request_claim *request_claims(const struct request_view *view);
+const struct request_proxy *request_proxies(const struct request_view *view);
 struct request_check *request_checks(const struct request_view *view);
 struct request_mount *request_mounts(const struct request_view *view);
 

@@ -8,6 +8,7 @@
 
 #include "ending.h"
 #include "protocol.h"
+#include "proxies.h"
 
 /* How long the launcher may go on without the inner stage. */
 #define LAUNCHER_PATIENCE_NS (2u * (uint64_t)NS_PER_SECOND)
@@ -61,9 +62,18 @@ static void command_ended(struct supervisor *self, const struct message *message
 	self->drain_at = supervisor_later(self->view.request->drain_grace_ns);
 }
 
-/* PID: of the sender, as we number it; 0 where the kernel did not say. */
-static void hear_message(struct supervisor *self, struct message *message, pid_t pid)
+/* What comes along with a message. */
+struct ancillary {
+	pid_t sender; /* as we number it; 0 where the kernel did not say */
+	int descriptors[PROXIES_MOST];
+	int count;
+};
+
+static void hear_message(struct supervisor *self, struct message *message,
+                         struct ancillary *ancillary)
 {
+	pid_t pid = ancillary->sender;
+
 	switch (message->type) {
 	case MESSAGE_HELLO:
 		self->hello = true;
@@ -87,6 +97,10 @@ static void hear_message(struct supervisor *self, struct message *message, pid_t
 		if (!self->ended)
 			command_ended(self, message);
 		break;
+	case MESSAGE_LISTENERS:
+		proxies_serve(self, message, ancillary->descriptors, ancillary->count);
+		ancillary->count = 0;
+		break;
 	case MESSAGE_ENDED:
 		take_usage(self, message);
 		self->finished.descendants_killed += (uint32_t)message->value;
@@ -96,26 +110,39 @@ static void hear_message(struct supervisor *self, struct message *message, pid_t
 	}
 }
 
-static pid_t sender(struct msghdr *message)
+static void take_ancillary(struct msghdr *message, struct ancillary *out)
 {
 	struct cmsghdr *header;
 	struct ucred credentials;
 
+	out->sender = 0;
+	out->count = 0;
 	for (header = CMSG_FIRSTHDR(message); header != NULL; header = CMSG_NXTHDR(message, header)) {
-		if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS) {
+		if (header->cmsg_level != SOL_SOCKET)
+			continue;
+		if (header->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&credentials, CMSG_DATA(header), sizeof credentials);
-			return credentials.pid;
+			out->sender = credentials.pid;
+		} else if (header->cmsg_type == SCM_RIGHTS) {
+			out->count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(out->descriptors, CMSG_DATA(header), (size_t)out->count * sizeof(int));
 		}
 	}
-	return 0;
+}
+
+static void close_descriptors(struct ancillary *ancillary)
+{
+	while (ancillary->count > 0)
+		close(ancillary->descriptors[--ancillary->count]);
 }
 
 void stage_hear(struct supervisor *self)
 {
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+		char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(PROXIES_MOST * sizeof(int))];
 	} control;
+	struct ancillary ancillary;
 	struct message message;
 	ssize_t length;
 
@@ -134,10 +161,15 @@ void stage_hear(struct supervisor *self)
 			continue;
 		if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
+		if (length >= 0)
+			take_ancillary(&header, &ancillary);
 		if (length == (ssize_t)sizeof message) {
-			hear_message(self, &message, sender(&header));
+			hear_message(self, &message, &ancillary);
+			close_descriptors(&ancillary);
 			continue;
 		}
+		if (length > 0)
+			close_descriptors(&ancillary);
 		/* End of file, or nothing of ours: it is gone. */
 		close(self->inner);
 		self->inner = -1;

@@ -20,6 +20,7 @@
 #include "ending.h"
 #include "preparation.h"
 #include "protocol.h"
+#include "proxies.h"
 #include "records.h"
 #include "stage.h"
 #include "supervisor_state.h"
@@ -99,6 +100,8 @@ static void advance(struct supervisor *self)
 	}
 	if (now >= self->hard_at)
 		ending_from_outside(self);
+	if (self->inner < 0 && self->launcher == 0)
+		proxies_dismiss(self);
 }
 
 static bool over(const struct supervisor *self)
@@ -114,6 +117,10 @@ static int wait_time(const struct supervisor *self, struct timespec *time)
 		at = self->kill_at;
 	if (self->hard_at < at)
 		at = self->hard_at;
+	if (self->filter_kill_at < at)
+		at = self->filter_kill_at;
+	if (relay_due(&self->relay) < at)
+		at = relay_due(&self->relay);
 	if (self->ended && !self->end_sent && self->inner >= 0 && self->drain_at < at)
 		at = self->drain_at;
 	if (at == NEVER)
@@ -127,7 +134,7 @@ static int wait_time(const struct supervisor *self, struct timespec *time)
 
 static void turn(struct supervisor *self)
 {
-	enum { CONTROL, INNER, WORDS, SIGNALS, OUTPUT, ERROR, POLLS };
+	enum { CONTROL, INNER, WORDS, SIGNALS, OUTPUT, ERROR, RELAY, POLLS };
 	struct pollfd polls[POLLS] = {
 		[CONTROL] = { .fd = self->control, .events = POLLIN },
 		[INNER] = { .fd = self->inner, .events = POLLIN },
@@ -135,6 +142,7 @@ static void turn(struct supervisor *self)
 		[SIGNALS] = { .fd = self->signals, .events = POLLIN },
 		[OUTPUT] = { .fd = self->streams[0].pipe, .events = POLLIN },
 		[ERROR] = { .fd = self->streams[1].pipe, .events = POLLIN },
+		[RELAY] = { .fd = relay_descriptor(&self->relay), .events = POLLIN },
 	};
 	struct timespec time;
 
@@ -156,6 +164,7 @@ static void turn(struct supervisor *self)
 		self->blocked = false;
 	if (polls[CONTROL].revents & ~POLLOUT)
 		records_hear(self);
+	relay_turn(&self->relay);
 	advance(self);
 	records_send(self);
 }
@@ -219,6 +228,7 @@ static void finish(struct supervisor *self)
 	struct pollfd poll_control = { .events = POLLIN | POLLOUT };
 	int number;
 
+	proxies_finish(self);
 	clean_up(self);
 	if (self->left)
 		return;
@@ -304,7 +314,8 @@ static void start(struct supervisor *self)
 	}
 	request = self->view.request;
 	if ((supervisor_asks(self, REQUEST_LEAVE) && detach() < 0) ||
-	    launch_prepare(&self->launch, &self->view) < 0 || preparation_channels(self) < 0) {
+	    launch_prepare(&self->launch, &self->view) < 0 || preparation_channels(self) < 0 ||
+	    proxies_prepare(self) < 0) {
 		ending_fail(self, "supervisor", errno, "cannot prepare the launch: %s", strerror(errno));
 		return;
 	}
@@ -337,11 +348,13 @@ int supervisor_main(void)
 		.control = SUPERVISOR_CONTROL,
 		.inner = -1,
 		.words = -1,
+		.filter_control = -1,
 		.streams = { { .pipe = -1 }, { .pipe = -1 } },
 		.timeout_at = NEVER,
 		.kill_at = NEVER,
 		.drain_at = NEVER,
 		.hard_at = NEVER,
+		.filter_kill_at = NEVER,
 		.no_children = true,
 		.finished = { .type = RECORD_FINISHED, .exit_code = -1 },
 	};

@@ -13,6 +13,7 @@
 #include "drain.h"
 #include "home.h"
 #include "launch.h"
+#include "relay.h"
 #include "request_view.h"
 
 #define NEVER UINT64_MAX
@@ -31,15 +32,20 @@ struct supervisor {
 	int signals;
 	int sink; /* /dev/null, for writing */
 	struct stream streams[2];
+	struct relay relay;
+	int filter_control;  /* the filtering proxy lives until it is closed; -1 */
+	int filter_files[2]; /* its configuration and its report */
 
 	pid_t launcher; /* 0: not started, or reaped */
 	pid_t stage;    /* the inner stage, as we number it; 0: not known */
 	pid_t command;  /* 0: not known */
+	pid_t filter;   /* the filtering proxy; 0: none, or reaped */
 	uint64_t launched_ns;
 	uint64_t timeout_at;
-	uint64_t kill_at;  /* the grace after TERM is over */
-	uint64_t drain_at; /* the command has ended: its pipes may stay open until then */
-	uint64_t hard_at;  /* the inner stage does not end: kill from outside */
+	uint64_t kill_at;        /* the grace after TERM is over */
+	uint64_t drain_at;       /* the command has ended: its pipes may stay open until then */
+	uint64_t hard_at;        /* the inner stage does not end: kill from outside */
+	uint64_t filter_kill_at; /* the filtering proxy does not end */
 
 	bool hello;    /* the inner stage has been reached */
 	bool starting; /* its child is there */
@@ -50,7 +56,8 @@ struct supervisor {
 	bool end_sent; /* ORDER_END */
 	bool sweeping; /* count who ends by our KILL */
 	bool no_children;
-	bool left; /* descendants stay, FINISHED was queued already */
+	bool proxies_served; /* their listeners are in our hands */
+	bool left;           /* descendants stay, FINISHED was queued already */
 
 	bool send_started;
 	bool send_finished;

@@ -18,12 +18,12 @@ local names = {
 }
 
 -- Runs `true` in a sandbox of SPEC; true, or nil and the reason.
-local function try(spec, backend_options)
+local function try(spec, backend_options, env)
   local policy, err = core.policy(spec)
   if not policy then return nil, tostring(err) end
   local result
   result, err = run.run({ "/bin/sh", "-c", ":" }, {
-    policy = policy, cwd = "/", timeout = DEADLINE, clear_env = true, output_limit = 0,
+    policy = policy, cwd = "/", timeout = DEADLINE, clear_env = true, env = env, output_limit = 0,
     backend_options = backend_options,
   })
   if not result then return nil, tostring(err) end
@@ -79,7 +79,17 @@ local function probe()
       unix_sockets = "none", limits = { processes = 16 } }
   end
   set({ "resource_limits" }, limits, no_limits or why)
-  set({ "network_proxy_only", "network_filtering" }, false, "not in this version")
+  local proxied, not_proxied, filtered, not_filtered
+  if isolated then
+    -- A way out is made, and not taken: it leads to the port that discards.
+    proxied, not_proxied = try({ rules = root, network = "proxy_only" }, nil,
+      { HTTP_PROXY = "http://127.0.0.1:9" })
+    filtered, not_filtered = try {
+      rules = root, network = { mode = "proxy_only", allow = { "execsandbox.invalid" } },
+    }
+  end
+  set({ "network_proxy_only" }, proxied, not_proxied or reason)
+  set({ "network_filtering" }, filtered, not_filtered or reason)
   found.reasons = reasons
   return found
 end

@@ -24,6 +24,11 @@ function programs.helper()
   return beside, false
 end
 
+--- Absolute path of the filtering proxy, which is installed beside the helper at PATH.
+function programs.filter(path)
+  return path:match "^(.*)/[^/]*$" .. "/execsandbox-proxy"
+end
+
 --- Absolute paths where bubblewrap may be, best first; whether the environment named it.
 function programs.launchers()
   local path = named "EXECSANDBOX_BWRAP"

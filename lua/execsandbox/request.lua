@@ -7,6 +7,7 @@ local errors = require "execsandbox.errors"
 local host = require "execsandbox.host"
 local options = require "execsandbox.options"
 local programs = require "execsandbox.programs"
+local proxies = require "execsandbox.proxies"
 
 local request = {}
 
@@ -33,11 +34,17 @@ local function check_backend(value)
   return type(value) == "string", "the name of a backend"
 end
 
+local backend_option_checks = {
+  mounts = function(value) return value == "inner" or value == "bwrap" end,
+  nameservers = options.text,
+}
+
 local function check_backend_options(value)
-  local expected = 'a table with mounts = "inner" or "bwrap"'
+  local expected = 'a table with mounts = "inner" or "bwrap", nameservers = a string'
   if type(value) ~= "table" then return false, expected end
   for key, item in pairs(value) do
-    if key ~= "mounts" or (item ~= "inner" and item ~= "bwrap") then return false, expected end
+    local check = backend_option_checks[key]
+    if not check or not check(item) then return false, expected end
   end
   return true
 end
@@ -144,6 +151,30 @@ local function set_home(result, values, given)
   return true
 end
 
+local function set_filter(result, values, given)
+  local program = programs.filter(result.helper)
+  if not core.executable(program) then
+    return errors.unavailable("network_filtering",
+      ("the filtering proxy was not found at '%s'"):format(program),
+      "install execsandbox whole: execsandbox-proxy belongs beside execsandbox-helper")
+  end
+  result.filter_program = program
+  result.nameservers = given.backend_options and given.backend_options.nameservers
+  result.proxies = proxies.filtered(values, proxies.FILTER_PORT)
+  return true
+end
+
+-- The ways out of a network that has no others; VALUES, the environment, is changed for them.
+local function set_proxies(result, values, given)
+  local mode, filtering = core.network(given.policy)
+  if mode ~= "proxy_only" then return true end
+  if filtering then return set_filter(result, values, given) end
+  local err
+  result.proxies, err = proxies.existing(values)
+  if not result.proxies then return nil, err end
+  return true
+end
+
 --- The core's request for ARGV and the checked options GIVEN, or nil, err.
 function request.build(argv, given)
   local backend = given.backend or defaults.backend
@@ -176,10 +207,11 @@ function request.build(argv, given)
   }
   set_input(result, given.stdin)
   local ok, err = set_home(result, values, given)
-  result.environment = environment.list(values)
   if ok then ok, err = set_programs(result) end
   if ok then ok, err = set_captures(result, given) end
+  if ok then ok, err = set_proxies(result, values, given) end
   if not ok then return nil, err end
+  result.environment = environment.list(values)
   return result
 end
 

@@ -69,6 +69,7 @@ local function make_result(self, record)
     backend = self._backend,
     output_capture = self._captures[1],
     error_capture = self._captures[2],
+    network = record.network,
   }
   if record.status == "launch-failed" then
     result.error = launch_error(self, record)
