@@ -69,8 +69,7 @@ void proxies_read(lua_State *L, struct arena *arena, struct proxies *out)
 	out->items = arena_alloc(arena, (count + 1) * sizeof *out->items);
 	if (out->items == NULL)
 		luaL_error(L, "not enough memory");
-	memset(out->items, 0, (count + 1) * sizeof *out->items);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && out->items != NULL; i++) {
 		lua_rawgeti(L, -1, (int)i + 1);
 		read_proxy(L, &out->items[i]);
 		lua_pop(L, 1);

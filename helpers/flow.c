@@ -138,7 +138,6 @@ static void give_back(struct flow_set *set, struct flow_way *way)
 
 static ssize_t fill(struct flow_store *store, int fd)
 {
-	size_t end = store->start + store->held;
 	ssize_t length;
 
 	if (store->pipe[1] >= 0) {
@@ -147,7 +146,7 @@ static ssize_t fill(struct flow_store *store, int fd)
 		errno = EAGAIN; /* first out, then in: it is never moved about */
 		return -1;
 	} else {
-		store->start = end = 0;
+		store->start = 0;
 		length = recv(fd, store->bytes, store->size, MSG_DONTWAIT);
 	}
 	if (length > 0)

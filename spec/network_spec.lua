@@ -279,13 +279,3 @@ describe("an enabled network with a restricted filesystem", function()
     end
   end)
 end)
-
-describe("a proxy-only network", function()
-  it("is unavailable in this version, and nothing is launched", function()
-    local policy = inside.policy(nil, nil, { network = "proxy_only" })
-    local result, err = sandbox.run({ "/bin/true" }, { policy = policy, cwd = "/" })
-    assert.is_nil(result)
-    assert.equal("unavailable", err.kind)
-    assert.equal("network_proxy_only", err.capability)
-  end)
-end)

@@ -90,6 +90,9 @@ need_build() {
   need git 'git: the demo and the specs sandbox real repositories' have git
 }
 
+# Ordinary users have no sbin on PATH.
+have_server() { have "$1" || [ -x "/usr/sbin/$1" ]; }
+
 runs_busted() { have "$LUA_BIN" && "$LUA_BIN" -e 'require "busted.runner"' >/dev/null 2>&1; }
 
 loads() { have "$LUA_BIN" && "$LUA_BIN" -e "require '$1'" >/dev/null 2>&1; }
@@ -100,6 +103,15 @@ need_test() {
   need lua-cqueues 'cqueues: an event loop that runs wait in' loads cqueues
   need lua-luv 'luv: another one, and the one of Neovim' loads luv
   need python3 'python3: a real command that uses sockets and threads' have python3
+  need tinyproxy 'tinyproxy: a real proxy, to be relayed to' have tinyproxy
+  need microsocks 'microsocks: another one, of SOCKS5' have microsocks
+  need nginx-light 'nginx: a real server, with and without TLS' have_server nginx
+  need openssl 'openssl: makes the certificates of that server' have openssl
+  need curl 'curl: a real client of proxies' have curl
+  need wget 'wget: another one' have wget
+  need nodejs 'node: another one, of its own kind' have node
+  need npm 'npm: installs from a registry through proxies' have npm
+  need socat 'socat: the speed of relays is compared with it' have socat
   need luarocks 'luarocks: the rock is installed for real' have luarocks
   need lua5.1 'the Lua 5.1 interpreter: a second Lua that the rock is built for' have lua5.1
   need liblua5.1-0-dev 'Lua 5.1 headers: a second Lua that the rock is built for' lua_header_51

@@ -83,7 +83,9 @@ local function parse(url)
   local scheme, rest = url:match "^(%a[%w+.-]*)://(.*)$"
   rest = rest or url
   local default = default_ports[(scheme or "http"):lower()]
-  if not default then return nil, "has a scheme that is not one of http, https, socks4, socks4a, socks5, socks5h" end
+  if not default then
+    return nil, "has a scheme that is not one of http, https, socks4, socks4a, socks5, socks5h"
+  end
   local authority, tail = rest:match "^([^/?#]*)(.*)$"
   local user, server = authority:match "^(.*@)([^@]*)$"
   local host, port, bracketed = split_host(server or authority)
@@ -116,8 +118,8 @@ local function find(values)
     if is_set(name, values[name]) then
       local url, wrong = parse(values[name])
       if not url then
-        return errors.policy(("the command's environment variable %s %s, and network = \"proxy_only\" "
-          .. "takes no other"):format(name, wrong))
+        return errors.policy(("the command's environment variable %s %s; network = \"proxy_only\" "
+          .. "relays to proxies on this host"):format(name, wrong))
       end
       found[name] = url
     end
