@@ -17,6 +17,7 @@ enum {
 	STORE_SIZE = 64 * 1024, /* of a buffer */
 	PIPE_SIZE = 256 * 1024, /* of a pipe */
 	SPARES_MOST = 16,
+	LARGE_MOST = 16, /* pipes: a user has so much for all of them (pipe(7)) */
 };
 
 /* Where the bytes of a way wait: a pipe, or memory. */
@@ -67,7 +68,7 @@ static void tell_retired(struct flow_set *set)
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-static struct flow_store *new_pipe(void)
+static struct flow_store *new_pipe(struct flow_set *set)
 {
 	struct flow_store *store = calloc(1, sizeof *store);
 
@@ -77,8 +78,9 @@ static struct flow_store *new_pipe(void)
 		free(store);
 		return NULL;
 	}
-	/* Refused where the user has many pipes (pipe(7)): no matter. */
-	fcntl(store->pipe[1], F_SETPIPE_SZ, PIPE_SIZE);
+	/* Where this is refused, no matter. */
+	if (++set->pipe_count <= LARGE_MOST)
+		fcntl(store->pipe[1], F_SETPIPE_SZ, PIPE_SIZE);
 	return store;
 }
 
@@ -94,9 +96,10 @@ static struct flow_store *new_memory(size_t size)
 	return store;
 }
 
-static void discard(struct flow_store *store)
+static void discard(struct flow_set *set, struct flow_store *store)
 {
 	if (store->pipe[0] >= 0) {
+		set->pipe_count--;
 		close(store->pipe[0]);
 		close(store->pipe[1]);
 	}
@@ -113,7 +116,7 @@ static struct flow_store *borrow(struct flow_set *set, bool memory)
 		store->next = NULL;
 		return store;
 	}
-	store = memory || set->copying ? NULL : new_pipe();
+	store = memory || set->copying ? NULL : new_pipe(set);
 	return store != NULL ? store : new_memory(STORE_SIZE);
 }
 
@@ -126,7 +129,7 @@ static void give_back(struct flow_set *set, struct flow_way *way)
 	if (store == NULL)
 		return;
 	if (store->held > 0 || store->pipe[0] < 0 || set->copying || set->spare_count == SPARES_MOST) {
-		discard(store);
+		discard(set, store);
 		return;
 	}
 	store->next = set->spare;
@@ -491,7 +494,7 @@ void flow_set_close(struct flow_set *set)
 		struct flow_store *store = set->spare;
 
 		set->spare = store->next;
-		discard(store);
+		discard(set, store);
 	}
 	set->spare_count = 0;
 	if (set->epoll >= 0)

@@ -35,7 +35,8 @@ struct flow_set {
 	struct flow **busy_end;   /* where the next one is put */
 	struct flow_store *spare; /* empty, for the next who needs one */
 	unsigned spare_count;
-	bool copying; /* no splice(2) here */
+	unsigned pipe_count; /* in use and spare */
+	bool copying;        /* no splice(2) here */
 };
 
 /*
