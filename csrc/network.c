@@ -76,7 +76,8 @@ static int write_config(int fd, const struct policy *policy, const char *nameser
 	}
 	return put(fd, &config, sizeof config) < 0 ||
 	               put(fd, nameservers, strlen(nameservers) + 1) < 0 ||
-	               put_strings(fd, allow) < 0 || put_strings(fd, deny) < 0
+	               put_strings(fd, allow) < 0 || put_strings(fd, deny) < 0 ||
+	               lseek(fd, 0, SEEK_SET) < 0
 	           ? -1
 	           : seal(fd, F_SEAL_WRITE);
 }
@@ -134,9 +135,9 @@ static void push_entry(lua_State *L, const struct filter_entry *entry)
 	lua_setfield(L, -2, "host");
 	lua_pushinteger(L, entry->port);
 	lua_setfield(L, -2, "port");
-	lua_pushnumber(L, (lua_Number)entry->count);
+	lua_pushinteger(L, (lua_Integer)entry->count);
 	lua_setfield(L, -2, "count");
-	lua_pushnumber(L, (lua_Number)entry->bytes);
+	lua_pushinteger(L, (lua_Integer)entry->bytes);
 	lua_setfield(L, -2, "bytes");
 }
 
