@@ -5,6 +5,7 @@
 
 #include "failure_lua.h"
 #include "glob.h"
+#include "host_pattern.h"
 #include "number.h"
 #include "option.h"
 #include "path.h"
@@ -295,47 +296,21 @@ static int read_rules(struct parser *parser, const struct options *options)
 
 /* ---- network ------------------------------------------------------------------------------ */
 
-static bool is_port(const char *text)
-{
-	unsigned long port = 0;
-
-	if (*text == '\0' || strlen(text) > 5 || strspn(text, "0123456789") != strlen(text))
-		return false;
-	for (; *text != '\0'; text++)
-		port = port * 10 + (unsigned long)(*text - '0');
-	return port >= 1 && port <= 65535;
-}
-
-/* The length of the host that TEXT starts with: a name, `*.name`, `*`, or `[address]`. */
-static size_t host_length(const char *text)
-{
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-	size_t length;
-
-	if (*text == '[') {
-		length = 1 + strspn(text + 1, "0123456789abcdefABCDEF:.");
-		return length > 1 && text[length] == ']' ? length + 1 : 0;
-	}
-	length = strspn(text, "*");
-	if (length > 1 || (length == 1 && text[1] != '.' && text[1] != ':' && text[1] != '\0'))
-		return 0;
-	return length + strspn(text + length, letters);
-}
-
+/* The canonical spelling is what is kept: policies that mean the same are the same. */
 static int check_host(struct parser *parser, const char *what, const char **text)
 {
-	size_t length = host_length(*text);
-	const char *rest = *text + length;
+	struct host_pattern pattern;
+	const char *wrong = host_pattern_parse(*text, &pattern);
+	char canonical[PATTERN_TEXT_SIZE];
 
-	if (length == 0 || strlen(*text) > 255 + 6 || **text == '.' || strstr(*text, "..") != NULL ||
-	    strncmp(*text, "*.:", 3) == 0 || strcmp(*text, "*.") == 0 ||
-	    (*rest != '\0' && (*rest != ':' || !is_port(rest + 1))))
+	if (wrong != NULL)
 		return failure_policy(
 			parser->failure,
-			"%s is '%.200s'; it must be a host or host:port, like 'example.org:443', "
+			"%s is '%.200s': %s; it must be a host or host:port, like 'example.org:443', "
 			"'*.example.org' or '[::1]:8080'.",
-			what, *text);
+			what, *text, wrong);
+	host_pattern_format(&pattern, canonical);
+	*text = need(parser, arena_copy(&parser->policy->arena, canonical, strlen(canonical)));
 	return 0;
 }
 
