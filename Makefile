@@ -107,6 +107,25 @@ GENERATE_BUILD = $(HOSTCC) -std=c11 -D_GNU_SOURCE $(WARN) -O1 \
 	$(if $(SECCOMP_INCDIR),-I$(call quote,$(SECCOMP_INCDIR)))
 GENERATE_LIBS = $(if $(SECCOMP_LIBDIR),-L$(call quote,$(SECCOMP_LIBDIR))) -lseccomp
 
+# The filtering proxy takes names apart and servers up by two libraries: c-ares, and llhttp, which is
+# distributed as C sources. Without them it is left out, and so is what the library does with it.
+LLHTTP_DIR = /usr/share/llhttp
+LLHTTP_INCDIR = $(patsubst %/llhttp.h,%,$(firstword $(wildcard $(addsuffix /llhttp.h,$(LLHTTP_DIR) \
+	$(LLHTTP_DIR)/../include $(LLHTTP_DIR)/../include/llhttp /usr/share/include/llhttp \
+	/usr/include /usr/local/include))))
+LLHTTP_SOURCES = $(foreach name,api http llhttp,$(LLHTTP_DIR)/$(name).c)
+CARES_LIBS := $(shell $(PKG_CONFIG) --libs libcares 2>/dev/null)
+CARES_CPPFLAGS := $(shell $(PKG_CONFIG) --cflags libcares 2>/dev/null)
+HAS_PROXY := $(if $(CARES_LIBS),$(if $(LLHTTP_INCDIR),$(if \
+	$(filter 3,$(words $(wildcard $(LLHTTP_SOURCES)))),yes)))
+PROXY_CPPFLAGS = -iquote helpers $(CARES_CPPFLAGS) -isystem $(LLHTTP_INCDIR)
+PROXY_COMPILE = $(CC) $(COMMON) $(PROXY_CPPFLAGS) $(CFLAGS) -std=c11 $(WARN) $(HARDEN) -fPIE \
+	$(SANITIZE_HOSTED)
+# Not ours to warn about. Its strict half is what is wanted.
+LLHTTP_COMPILE = $(CC) $(CPPFLAGS) $(FORTIFY) -DLLHTTP_STRICT_MODE=1 -isystem $(LLHTTP_INCDIR) \
+	$(CFLAGS) -w $(HARDEN) -fPIE
+PROXY_LINK = $(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE_HOSTED) -pie $(HELPER_HARDEN)
+
 # --- Files -----------------------------------------------------------------------------------------
 
 B = $(BUILD)/$(LUA_NAME)
@@ -114,6 +133,9 @@ CORE = $(B)/execsandbox/core.so
 HELPER = $(BUILD)/execsandbox-helper
 # The core looks for the helper in its own directory, installed or not.
 HELPER_BESIDE = $(B)/execsandbox/execsandbox-helper
+# And the helper looks for the filtering proxy in its own.
+PROXY = $(if $(HAS_PROXY),$(BUILD)/execsandbox-proxy)
+PROXY_BESIDE = $(if $(HAS_PROXY),$(B)/execsandbox/execsandbox-proxy)
 
 # Some are both programs': the core cleans up after a helper that was killed.
 CORE_SOURCES := $(sort $(wildcard csrc/*.c)) helpers/claim.c helpers/home.c helpers/remove_tree.c
@@ -122,9 +144,18 @@ LUA_SOURCES := $(sort $(shell find lua -name '*.lua'))
 CORE_OBJECTS = $(CORE_SOURCES:%.c=$(B)/obj/%.o)
 GENERATE_SOURCES := $(sort $(wildcard helpers/generate/*.c))
 GENERATE = $(BUILD)/helper/generate
+PROXY_SOURCES := $(sort $(wildcard helpers/proxy/*.c)) helpers/flow.c csrc/host_pattern.c
+PROXY_OBJECTS = $(PROXY_SOURCES:%.c=$(BUILD)/proxy/%.o) $(BUILD)/proxy/llhttp/api.o \
+	$(BUILD)/proxy/llhttp/http.o $(BUILD)/proxy/llhttp/llhttp.o
 HELPER_OBJECTS = $(HELPER_SOURCES:%.c=$(BUILD)/helper/%.o) $(BUILD)/helper/filters.o
 
-all: $(CORE) $(HELPER_BESIDE)
+all: $(CORE) $(HELPER_BESIDE) $(or $(PROXY_BESIDE),no-proxy)
+
+# Also where an earlier build had one.
+no-proxy:
+	@rm -f $(BUILD)/execsandbox-proxy $(B)/execsandbox/execsandbox-proxy
+	@echo 'note: no filtering proxy (network allow and deny lists): it takes c-ares with its' \
+		'headers and the sources of llhttp (LLHTTP_DIR=); Debian: libc-ares-dev node-llhttp'
 
 # A stamp holds the words of the commands; what depends on it is made again when they change.
 stamp = @mkdir -p $(@D) && printf '%s\n' $(call quote,$(1)) >$@.$$$$ && \
@@ -135,6 +166,9 @@ $(B)/flags: FORCE
 
 $(BUILD)/helper/flags: FORCE
 	$(call stamp,$(HELPER_COMPILE) $(HELPER_LINK) $(HELPER_LINK_END) $(GENERATE_BUILD) $(GENERATE_LIBS) $(HELPER_OBJECTS))
+
+$(BUILD)/proxy/flags: FORCE
+	$(call stamp,$(PROXY_COMPILE) $(PROXY_LINK) $(LLHTTP_COMPILE) $(LLHTTP_DIR) $(CARES_LIBS) $(PROXY_OBJECTS))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
@@ -162,6 +196,14 @@ $(BUILD)/helper/filters.c: $(GENERATE)
 $(BUILD)/helper/filters.o: $(BUILD)/helper/filters.c helpers/filter.h $(BUILD)/helper/flags | $(HELPER_INCLUDE)
 	$(HELPER_COMPILE) -iquote helpers -c -o $@ $<
 
+$(BUILD)/proxy/%.o: %.c $(BUILD)/proxy/flags
+	@mkdir -p $(@D)
+	$(PROXY_COMPILE) -MMD -MP -c -o $@ $<
+
+$(BUILD)/proxy/llhttp/%.o: $(LLHTTP_DIR)/%.c $(BUILD)/proxy/flags
+	@mkdir -p $(@D)
+	$(LLHTTP_COMPILE) -c -o $@ $<
+
 # Linked aside and renamed: a program that runs the old one keeps it.
 $(CORE): $(CORE_OBJECTS) $(B)/flags
 	@mkdir -p $(@D)
@@ -177,7 +219,18 @@ $(HELPER_BESIDE): $(HELPER)
 	@mkdir -p $(@D)
 	@$(INSTALL) -m 755 $(HELPER) $@.new && mv -f $@.new $@
 
--include $(CORE_OBJECTS:.o=.d) $(HELPER_OBJECTS:.o=.d)
+ifneq ($(HAS_PROXY),)
+$(PROXY): $(PROXY_OBJECTS) $(BUILD)/proxy/flags
+	@mkdir -p $(@D)
+	$(PROXY_LINK) -o $@.new $(PROXY_OBJECTS) $(CARES_LIBS)
+	@mv -f $@.new $@
+
+$(PROXY_BESIDE): $(PROXY)
+	@mkdir -p $(@D)
+	@$(INSTALL) -m 755 $(PROXY) $@.new && mv -f $@.new $@
+endif
+
+-include $(CORE_OBJECTS:.o=.d) $(HELPER_OBJECTS:.o=.d) $(PROXY_OBJECTS:.o=.d)
 
 # --- Using it ----------------------------------------------------------------------------------------
 
@@ -205,11 +258,12 @@ install: all
 	$(INSTALL) -d $(TO_LIB)
 	$(INSTALL) -m 755 $(CORE) $(TO_LIB)/core.so
 	$(INSTALL) -m 755 $(HELPER) $(TO_LIB)/execsandbox-helper
+	$(if $(HAS_PROXY),$(INSTALL) -m 755 $(PROXY) $(TO_LIB)/execsandbox-proxy,rm -f $(TO_LIB)/execsandbox-proxy)
 	for file in $(LUA_SOURCES:lua/%=%); do \
 		$(INSTALL) -D -m 644 "lua/$$file" $(TO_LUA)/"$$file" || exit; done
 
 uninstall:
-	rm -f $(TO_LIB)/core.so $(TO_LIB)/execsandbox-helper
+	rm -f $(TO_LIB)/core.so $(TO_LIB)/execsandbox-helper $(TO_LIB)/execsandbox-proxy
 	for file in $(LUA_SOURCES:lua/%=%); do rm -f $(TO_LUA)/"$$file" || exit; done
 	for dir in $(TO_LIB) $(TO_LUA)/execsandbox; do \
 		[ ! -d "$$dir" ] || find "$$dir" -depth -type d -empty -delete; done
@@ -217,7 +271,7 @@ uninstall:
 # --- Set-up, demo, specs -----------------------------------------------------------------------------
 
 SETUP = CC=$(call quote,$(CC)) LUA_BIN=$(call quote,$(LUA_BIN)) LUA_NAME=$(LUA_NAME) \
-	LUA_INCDIR=$(call quote,$(LUA_INCDIR)) sh spec/setup.sh
+	LUA_INCDIR=$(call quote,$(LUA_INCDIR)) LLHTTP_DIR=$(call quote,$(LLHTTP_DIR)) sh spec/setup.sh
 
 setup:
 	@$(SETUP) build
@@ -293,7 +347,7 @@ run-bench: all programs
 lint: setup-lint
 	@$(MAKE) --no-print-directory run-lint
 run-lint:
-	@CPPFLAGS=$(call quote,$(COMMON) $(LUA_CPPFLAGS)) sh spec/lint
+	@CPPFLAGS=$(call quote,$(COMMON) $(LUA_CPPFLAGS) $(PROXY_CPPFLAGS)) sh spec/lint
 
 format:
 	find csrc helpers spec -name '*.[ch]' | xargs clang-format -i
@@ -303,5 +357,5 @@ clean:
 
 FORCE:
 .DELETE_ON_ERROR:
-.PHONY: all env install uninstall setup setup-test setup-lint demo run-demo test run-specs \
+.PHONY: all no-proxy env install uninstall setup setup-test setup-lint demo run-demo test run-specs \
 	check-sanitize programs bench run-bench lint run-lint format clean FORCE

@@ -13,7 +13,7 @@ bool host_address_is_v4(const struct host_address *address)
 	return memcmp(address->bytes, mapped, sizeof mapped) == 0;
 }
 
-static void set_v4(struct host_address *address, uint32_t value)
+void host_address_set_v4(struct host_address *address, uint32_t value)
 {
 	memcpy(address->bytes, mapped, sizeof mapped);
 	for (int i = 0; i < 4; i++)
@@ -41,9 +41,17 @@ static bool is_compatible(const struct host_address *address)
 	       (low[0] != 0 || low[1] != 0 || low[2] != 0 || low[3] > 1);
 }
 
+void host_address_set_v6(struct host_address *address, const unsigned char bytes[16])
+{
+	memcpy(address->bytes, bytes, sizeof address->bytes);
+	if (is_compatible(address))
+		memcpy(address->bytes, mapped, sizeof mapped);
+}
+
 static const char *parse_v6(const char *text, size_t length, struct host *host)
 {
 	char copy[INET6_ADDRSTRLEN];
+	unsigned char bytes[16];
 	struct host_address address;
 
 	if (memchr(text, '%', length) != NULL)
@@ -52,10 +60,9 @@ static const char *parse_v6(const char *text, size_t length, struct host *host)
 		return "it is no IPv6 address";
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	if (strlen(copy) != length || inet_pton(AF_INET6, copy, address.bytes) != 1)
+	if (strlen(copy) != length || inet_pton(AF_INET6, copy, bytes) != 1)
 		return "it is no IPv6 address";
-	if (is_compatible(&address))
-		memcpy(address.bytes, mapped, sizeof mapped);
+	host_address_set_v6(&address, bytes);
 	host_set_address(host, &address);
 	return NULL;
 }
@@ -122,7 +129,7 @@ static bool parse_v4(const char *text, struct host_address *address)
 		if (text[length] == '\0') {
 			if (value >> (32 - 8 * part) != 0)
 				return false;
-			set_v4(address, high | (uint32_t)value);
+			host_address_set_v4(address, high | (uint32_t)value);
 			return true;
 		}
 		if (value > 255 || part == 3)

@@ -40,6 +40,10 @@ const char *host_parse(const char *text, size_t length, struct host *host);
 const char *host_parse_port(const char *text, size_t length, uint16_t default_port,
                             struct host *host, uint16_t *port);
 
+/* Addresses as numbers in host order, and as bytes; see host_parse for what wraps IPv4. */
+void host_address_set_v4(struct host_address *address, uint32_t value);
+void host_address_set_v6(struct host_address *address, const unsigned char bytes[16]);
+
 /* HOST for ADDRESS. */
 void host_set_address(struct host *host, const struct host_address *address);
 

@@ -68,10 +68,17 @@ need() {
 "
 }
 
-# Wanted where it can be installed; without it the helper is built as ever, and starts slower.
-has_musl() {
-  have musl-gcc || ! have apt-get || { [ "$(id -u)" -ne 0 ] && ! have sudo; }
+wanted=
+# want PACKAGE REASON CHECK...: as need, for what is done without where it cannot be installed.
+want() {
+  have apt-get && { [ "$(id -u)" -eq 0 ] || have sudo; } || return 0
+  before=$missing
+  need "$@"
+  [ "$missing" = "$before" ] || wanted="$wanted $1"
 }
+
+has_cares() { pkg-config --exists libcares 2>/dev/null; }
+has_llhttp() { [ -f "${LLHTTP_DIR:-/usr/share/llhttp}/llhttp.c" ]; }
 
 need_build() {
   need gcc 'a C11 compiler (gcc)' have "${CC%% *}"
@@ -84,8 +91,10 @@ need_build() {
   need libseccomp-dev 'libseccomp with headers: makes the system call filter while building' \
     compiles '#include <seccomp.h>
       int main(void) { return seccomp_init(SCMP_ACT_ALLOW) == 0; }' -lseccomp
-  need musl-tools 'musl-gcc: a helper that starts in half the time (make HELPER_LIBC= does without)' \
-    has_musl
+  want musl-tools 'musl-gcc: a helper that starts in half the time (make HELPER_LIBC= does without)' \
+    have musl-gcc
+  want libc-ares-dev 'c-ares with headers: the filtering proxy resolves names with it' has_cares
+  want node-llhttp 'sources of llhttp (LLHTTP_DIR=): the filtering proxy reads HTTP with it' has_llhttp
   need bubblewrap 'bubblewrap (bwrap): makes the sandboxes' have bwrap
   need git 'git: the demo and the specs sandbox real repositories' have git
 }
@@ -128,7 +137,7 @@ need_lint() {
 }
 
 survey() {
-  missing='' reasons=''
+  missing='' reasons='' wanted=''
   for group in $groups; do "need_$group"; done
 }
 
@@ -150,6 +159,7 @@ if [ "$(id -u)" -ne 0 ]; then
   have sudo || by_hand 'some things are missing, and installing them takes root or sudo.'
   # Without a terminal a password cannot be asked for.
   if [ ! -t 0 ] && ! sudo -n true 2>/dev/null; then
+    [ "$missing" != "$wanted" ] || exit 0
     by_hand 'some things are missing, and sudo would ask for a password here.'
   fi
   sudo='sudo '
@@ -157,12 +167,19 @@ fi
 
 printf 'execsandbox set-up: missing here, and needed:\n%s' "$reasons"
 printf 'Installing with: %sapt-get install%s\n' "$sudo" "$missing"
+# What is only wanted, and not in this system's archive, must not keep the rest away.
+known() {
+  for package in $missing; do
+    case " $wanted " in *" $package "*) apt-cache show "$package" >/dev/null 2>&1 || continue ;; esac
+    printf ' %s' "$package"
+  done
+}
 as_root() { if [ -n "$sudo" ]; then sudo "$@"; else "$@"; fi; }
-# shellcheck disable=SC2086 # a list
+# shellcheck disable=SC2046 # a list
 {
   as_root apt-get update -q &&
     as_root env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -q -y --no-install-recommends $missing
+      apt-get install -q -y --no-install-recommends $(known)
 } || by_hand 'apt-get could not install everything.'
 survey
-[ -z "$missing" ] || by_hand 'everything was installed, yet some things still do not work.'
+[ "$missing" = "$wanted" ] || by_hand 'everything was installed, yet some things still do not work.'
