@@ -3,15 +3,24 @@ local support = require "spec.support"
 
 local program = support.build .. "/execsandbox/execsandbox-proxy"
 
+local function run(name, before)
+  support.skip_unless(support.exists(program), "the filtering proxy is not built here")
+  local output, status = support.shell((before or "") .. "env FILTER_ERRORS=1 timeout 120 "
+    .. support.quote(support.python) .. " -B " .. support.quote(support.root .. "/spec/support/filter.py") .. " "
+    .. support.quote(program) .. " " .. name)
+  assert.equal("fine\n", output)
+  assert.equal(0, status)
+end
+
 local function case(name, says)
   it(says, function()
-    support.skip_unless(support.exists(program), "the filtering proxy is not built here")
-    local output, status = support.shell("FILTER_ERRORS=1 timeout 120 " .. support.quote(support.python) .. " -B "
-      .. support.quote(support.root .. "/spec/support/filter.py") .. " " .. support.quote(program) .. " " .. name)
-    assert.equal("fine\n", output)
-    assert.equal(0, status)
+    run(name)
   end)
 end
+
+-- What a program runs in that is to have a network of its own, with public addresses.
+local own_network = "unshare -rn sh -c 'ip link set lo up && "
+  .. "for a in 9.9.9.10/32 9.9.9.11/32 2606:4700::1/128; do ip addr add $a dev lo || exit; done && exec \"$@\"' sh "
 
 describe("the filtering proxy", function()
   describe("passes on", function()
@@ -28,6 +37,11 @@ describe("the filtering proxy", function()
     case("decides_by_name_and_port", "by exact name, subdomains and port, deny over allow, in canonical form")
     case("compares_addresses", "on addresses in every spelling as the same, never by a wildcard")
     case("checks_what_names_resolve_to", "against names of addresses that are not public, unless these are listed")
+    it("against names of this machine's own addresses", function()
+      local output, status = support.shell(own_network .. "true")
+      support.skip_unless(status == 0, "no network namespace of one's own here: " .. output)
+      run("knows_its_machine", own_network)
+    end)
     case("dials_what_it_checked", "on the address it dials, where a name resolves differently the second time")
     case("resolves", "after CNAMEs, with several addresses, and tells what cannot be resolved")
     case("cannot_connect", "and tells where no one answers")

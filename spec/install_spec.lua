@@ -43,6 +43,9 @@ describe("installation", function()
     make("install PREFIX=" .. quote(prefix))
     local luadir, libdir = prefix .. "/share/lua/" .. version, prefix .. "/lib/lua/" .. version
     assert.equal("755", mode(libdir .. "/execsandbox/execsandbox-helper"))
+    if support.exists(support.build .. "/execsandbox/execsandbox-proxy") then
+      assert.equal("755", mode(libdir .. "/execsandbox/execsandbox-proxy"))
+    end
     assert.equal("exited 0 installed", try(support.lua, luadir, libdir))
 
     make("uninstall PREFIX=" .. quote(prefix))
@@ -63,6 +66,13 @@ describe("installation", function()
     assert.equal("exited 0 installed", support.must("cd / && eval " .. quote(printed) .. " && "
       .. quote(support.lua) .. " -e " .. quote(program)))
     assert.truthy(printed:find("export EXECSANDBOX_HELPER=", 1, true))
+  end)
+
+  it("leaves the filtering proxy out where there is nothing to build it of, and says so", function()
+    local directory = support.tempdir()
+    local output = support.must("cd " .. quote(tree) .. " && " .. clean .. "make -s LUA=" .. support.lua_name
+      .. " BUILD=" .. quote(directory) .. " LLHTTP_DIR=/nonexistent -j1 no-proxy")
+    assert.truthy(output:find("node-llhttp", 1, true))
   end)
 
   -- One Lua after the other from the same checkout: the second must not take what the first built.

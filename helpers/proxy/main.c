@@ -70,7 +70,7 @@ static void add_listener(struct proxy *proxy, int fd)
 	listener->proxy = proxy;
 	listener->fd = fd;
 	if (watch_set(&proxy->set, &listener->watch, fd, EPOLLIN) != 0)
-		exit(EXIT_FAILURE);
+		_exit(EXIT_FAILURE);
 }
 
 /* ---- the supervisor --------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	proxy = calloc(1, sizeof *proxy);
 	if (proxy == NULL || !begin(proxy))
-		return EXIT_FAILURE;
+		_exit(EXIT_FAILURE);
 	confine();
 	loop(proxy);
 }

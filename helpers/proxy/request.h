@@ -1,7 +1,8 @@
 /*
  * A request to an HTTP proxy: its head, which is made anew for the server, and its body, which is
  * framed anew as it passes.  llhttp parses both; nothing reaches the server that was not
- * understood here.
+ * understood here.  `Upgrade` is between client and proxy and goes no further: the server
+ * answers in plain HTTP, and what wants another protocol (a WebSocket) comes by CONNECT.
  */
 #ifndef EXECSANDBOX_PROXY_REQUEST_H
 #define EXECSANDBOX_PROXY_REQUEST_H

@@ -303,6 +303,17 @@ def checks_what_names_resolve_to():
         equal(403, verdict(proxy, "two.example:%d" % port)[0])
 
 
+def knows_its_machine():
+    """In a network namespace of its own, whose loopback also has these addresses."""
+    server = Server(echo, "0.0.0.0")
+    names = Names({"a.example": ["9.9.9.10"], "b.example": ["2606:4700::1"], "c.example": ["9.9.9.11"]})
+    with Proxy(allow=["*", "9.9.9.11"], nameservers=names.address) as proxy:
+        for host, address in (("a", "9.9.9.10"), ("b", "2606:4700::1")):
+            equal((403, "execsandbox: %s.example:%d is refused: resolves to this machine's own address %s\n"
+                   % (host, server.port, address)), verdict(proxy, "%s.example:%d" % (host, server.port)))
+        equal((200, ""), verdict(proxy, "c.example:%d" % server.port))
+
+
 def dials_what_it_checked():
     """A name that resolves differently the second time: it is resolved once for each request."""
     server = Server(echo)
@@ -327,11 +338,12 @@ def resolves():
         "several.example": ["127.0.0.3", "127.0.0.1"], "none.example": None, "empty.example": [],
         "silent.example": "silence", "single": None,
         "six.example": ["::1"], "both.example": ["127.0.0.1", "::1"],
-        "many.example": ["127.0.1.%d" % i for i in range(24)] + ["2001:db8::%d" % i for i in range(14)],
+        "many.example": ["127.0.1.%d" % i for i in range(40)],
+        "long.example": ["::1"] * 15 + ["127.0.0.1"] + ["127.0.0.3"] * 16,
     })
     allow = ["*", "127.0.0.1", "127.0.0.3", "::1"]
     with Proxy(allow=allow, nameservers=names.address) as proxy:
-        for name in ("alias", "several", "both"):
+        for name in ("alias", "several", "both", "long"):
             sock = proxy.tunnel("%s.example:%d" % (name, port))
             check(not isinstance(sock, bytes), name, sock)
             sock.sendall(b"x")
@@ -343,7 +355,7 @@ def resolves():
             check(code == 502 and why in text and name in text, name, code, text)
         equal(502, verdict(proxy, "six.example:%d" % port)[0])
         equal({"alias.example", "several.example", "both.example", "none.example", "empty.example", "single",
-               "many.example", "six.example"}, {name for name, _ in names.log})
+               "many.example", "six.example", "long.example"}, {name for name, _ in names.log})
         # Others do not wait for it.
         slow = proxy.send(b"CONNECT silent.example:1 HTTP/1.1\r\n\r\n")
         equal(200, verdict(proxy, "both.example:%d" % port)[0])
