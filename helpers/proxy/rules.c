@@ -58,7 +58,7 @@ static bool is_of_this_machine(const struct host_address *address, uint16_t port
 	bool same = false;
 
 	if (fd < 0)
-		return false;
+		return true; /* not known: then it is taken for one */
 	/* Nothing is sent: this looks for a route only. */
 	if (connect(fd, (struct sockaddr *)&storage, length) == 0) {
 		length = sizeof storage;
