@@ -71,8 +71,10 @@ int home_choose(lua_State *L)
 	int error = 0;
 
 	if (has_own_dev(policy))
-		strcpy(path, "/dev/shm");
-	else if ((error = look(tmpdir, path)) != 0)
+		snprintf(path, PATH_MAX, "/dev/shm");
+	else if ((error = look(tmpdir, path)) == ENOMEM)
+		raise_memory(L);
+	else if (error != 0)
 		error = look("/tmp", path);
 	if (error != 0)
 		return unusable(L, tmpdir, error);

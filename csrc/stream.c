@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,18 +98,17 @@ void stream_remove(struct stream *stream)
 	}
 }
 
-/* It could be written when the file was made. Memory that is lacking is no verdict. */
+/* It could be written when the file was made. */
 static bool directory_is_closed(const char *path)
 {
 	const char *name = strrchr(path, '/');
-	char *directory = name == NULL ? NULL : strndup(path, (size_t)(name - path) + 1);
-	bool closed;
+	char directory[PATH_MAX];
 
-	if (directory == NULL)
+	if (name == NULL || (size_t)(name - path) + 1 >= sizeof directory)
 		return false;
-	closed = faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0;
-	free(directory);
-	return closed;
+	memcpy(directory, path, (size_t)(name - path) + 1);
+	directory[name - path + 1] = '\0';
+	return faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) < 0;
 }
 
 bool stream_is_displaced(const struct stream *stream)
