@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#include "failure_lua.h"
+
 static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 /* The address at the top of the stack, which is popped. */
@@ -68,8 +70,8 @@ void proxies_read(lua_State *L, struct arena *arena, struct proxies *out)
 		luaL_error(L, "bad proxies in a request (too many)");
 	out->items = arena_alloc(arena, (count + 1) * sizeof *out->items);
 	if (out->items == NULL)
-		luaL_error(L, "not enough memory");
-	for (i = 0; i < count && out->items != NULL; i++) {
+		raise_memory(L);
+	for (i = 0; i < count; i++) {
 		lua_rawgeti(L, -1, (int)i + 1);
 		read_proxy(L, &out->items[i]);
 		lua_pop(L, 1);
