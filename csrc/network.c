@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -141,22 +142,28 @@ static void push_entry(lua_State *L, const struct filter_entry *entry)
 	lua_setfield(L, -2, "bytes");
 }
 
-/* Read, not mapped: what a subverted proxy does to the file must not reach this process. */
-static uint32_t read_count(const struct network *network)
-{
-	struct {
-		uint32_t magic, count;
-	} head;
+struct head {
+	uint32_t magic, count;
+	uint64_t dropped;
+};
 
+/* Read, not mapped: what a subverted proxy does to the file must not reach this process. */
+static struct head read_head(const struct network *network)
+{
+	struct head head;
+
+	_Static_assert(offsetof(struct filter_report, entries) == sizeof head, "as in the report");
 	if (pread(network->report, &head, sizeof head, 0) != (ssize_t)sizeof head ||
 	    head.magic != FILTER_MAGIC)
-		return 0;
-	return head.count < FILTER_ENTRIES ? head.count : FILTER_ENTRIES;
+		return (struct head){ 0, 0, 0 };
+	if (head.count > FILTER_ENTRIES)
+		head.count = FILTER_ENTRIES;
+	return head;
 }
 
 static void push_entries(lua_State *L, const struct network *network, uint32_t verdict)
 {
-	uint32_t i, count = read_count(network);
+	uint32_t i, count = read_head(network).count;
 	struct filter_entry entry;
 	int pushed = 0;
 
@@ -184,6 +191,8 @@ void network_push(lua_State *L, const struct network *network)
 	lua_setfield(L, -2, "allowed");
 	push_entries(L, network, FILTER_DENIED);
 	lua_setfield(L, -2, "denied");
+	lua_pushinteger(L, (lua_Integer)read_head(network).dropped);
+	lua_setfield(L, -2, "dropped");
 }
 
 void network_close(struct network *network)
