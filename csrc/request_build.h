@@ -15,8 +15,8 @@ struct request_input {
 	const struct words *arguments; /* NULL: none */
 	const struct mounts *mounts;   /* NULL: nothing to claim or check */
 	const char *cwd;
-	const char *inner_path; /* NULL: by descriptor */
-	const char *home;       /* of a direct run, to be made; NULL: none */
+	const char *inner_path;     /* NULL: by descriptor */
+	const char *home;           /* of a direct run, to be made; NULL: none */
 	const char *filter_program; /* NULL: no filtering proxy */
 	const struct request_proxy *proxies;
 	size_t proxy_count;
