@@ -106,6 +106,8 @@ runs_busted() { have "$LUA_BIN" && "$LUA_BIN" -e 'require "busted.runner"' >/dev
 
 loads() { have "$LUA_BIN" && "$LUA_BIN" -e "require '$1'" >/dev/null 2>&1; }
 
+have_undici() { NODE_PATH=/usr/share/nodejs node -e 'require("undici").ProxyAgent' >/dev/null 2>&1; }
+
 need_test() {
   need lua-busted "busted for Lua $LUA_NAME: runs the specs" runs_busted
   need ripgrep 'ripgrep (rg): deny globs are compared with it' have rg
@@ -119,6 +121,7 @@ need_test() {
   need curl 'curl: a real client of proxies' have curl
   need wget 'wget: another one' have wget
   need nodejs 'node: another one, of its own kind' have node
+  need node-undici 'undici: makes the fetch of node before 24 take a proxy' have_undici
   need npm 'npm: installs from a registry through proxies' have npm
   need socat 'socat: the speed of relays is compared with it' have socat
   need luarocks 'luarocks: the rock is installed for real' have luarocks
