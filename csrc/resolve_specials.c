@@ -1,10 +1,10 @@
 /* Special rules: what each names on this host, for this cwd and environment. */
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "account.h"
 #include "path.h"
 #include "resolve_internal.h"
 
@@ -103,7 +103,7 @@ static int place_minimal(const struct placed_special *special)
 /* The home directory that the user database names, in the scratch arena; NULL for none. */
 static int passwd_home(struct resolver *resolver, const char **home)
 {
-	struct passwd entry, *found = NULL;
+	/* Far longer than any path, and what else there is in a record. */
 	size_t size = 16384;
 	char *buffer = arena_alloc(&resolver->scratch, size);
 	int error;
@@ -111,15 +111,16 @@ static int passwd_home(struct resolver *resolver, const char **home)
 	*home = NULL;
 	if (buffer == NULL)
 		return resolver_memory(resolver);
-	/* The buffer holds a record far longer than any path: one that does not fit is no home. */
-	errno = 0;
-	error = getpwuid_r(geteuid(), &entry, buffer, size, &found);
-	if (found != NULL)
-		*home = found->pw_dir;
-	else if (error == ENOMEM || errno == ENOMEM)
-		/* Nobody found: that may be what a second database says after the first had no memory. */
+	*home = account_home(geteuid(), buffer, size);
+	error = errno;
+	if (*home != NULL || error == 0)
+		return 0;
+	if (error == ENOMEM)
 		return resolver_memory(resolver);
-	return 0;
+	failure_policy(resolver->failure, "The account's home directory cannot be found out: %s.",
+	               strerror(error));
+	resolver->failure->errnum = error;
+	return -1;
 }
 
 /*
