@@ -283,6 +283,14 @@ static bool is_urgent(int fd)
 	return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
+/* Empty, and not what the next bytes are to wait in: a pushed one is as small as what it held. */
+static bool is_spent(const struct flow_way *way)
+{
+	const struct flow_store *store = way->store;
+
+	return store->held == 0 && (store->pipe[0] >= 0 ? way->urgent : store->size < STORE_SIZE);
+}
+
 /* Takes from the source. Returns what it got; 0 for nothing. */
 static size_t take(struct flow *flow, int number)
 {
@@ -292,6 +300,10 @@ static size_t take(struct flow *flow, int number)
 
 	if (way->ended || !from->readable)
 		return 0;
+	if (way->store != NULL && is_spent(way))
+		give_back(flow->set, way);
+	if (way->urgent && way->store != NULL && way->store->pipe[0] >= 0)
+		return 0; /* what is before the urgent byte goes first */
 	if (way->store == NULL && (way->store = borrow(flow->set, way->urgent)) == NULL) {
 		flow_end(flow, ENOMEM);
 		return 0;
@@ -302,8 +314,7 @@ static size_t take(struct flow *flow, int number)
 	if (length == 0 && way->store->pipe[0] >= 0 && is_urgent(from->fd)) {
 		way->urgent = true;
 		if (way->store->held == 0)
-			give_back(flow->set, way);
-		queue(flow);
+			queue(flow);
 	} else if (length == 0) {
 		way->ended = true;
 	} else if (errno == EINTR) {
@@ -390,10 +401,12 @@ static void side_ready(struct watch *watch, uint32_t events)
 
 	if (side->flow->dead)
 		return;
+	if (events & EPOLLPRI)
+		side->flow->ways[side - side->flow->sides].urgent = true;
 	/* After an error or a hang-up the calls tell what it was, and never wait. */
 	if (events & ~(uint32_t)EPOLLOUT)
 		side->readable = true;
-	if (events & ~(uint32_t)(EPOLLIN | EPOLLRDHUP))
+	if (events & ~(uint32_t)(EPOLLIN | EPOLLPRI | EPOLLRDHUP))
 		side->writable = true;
 	queue(side->flow);
 }
@@ -417,7 +430,7 @@ static void prepare_side(struct flow *flow, int number, int fd)
 
 int flow_begin(struct flow_set *set, struct flow *flow, int first, int second)
 {
-	const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+	const uint32_t events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
 	memset(flow->ways, 0, sizeof flow->ways);
 	flow->set = set;
